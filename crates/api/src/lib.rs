@@ -1,0 +1,35 @@
+//! The kinds of Prow.Windows as Rust types, with their defaults and semantic validation. Pure: no I/O, no async.
+
+pub mod amount;
+pub mod clock;
+pub mod data;
+pub mod duration;
+pub mod exit_code;
+pub mod field;
+pub mod identity;
+pub mod job;
+pub mod node;
+pub mod placement;
+pub mod quantity;
+pub mod queue;
+pub mod resource;
+pub mod retry;
+pub mod selector;
+pub mod step;
+pub mod strategy;
+pub mod target;
+pub mod task;
+
+pub use job::{Job, JobSpec, JobStatus};
+pub use node::{Node, NodeSpec, NodeStatus};
+pub use queue::{Queue, QueueSpec, QueueStatus};
+pub use resource::Resource;
+pub use target::{Target, TargetSpec, TargetStatus};
+pub use task::{Task, TaskSpec, TaskStatus};
+
+/// API group of all our kinds.
+pub const GROUP: &str = "prow.windows";
+/// Version of all our kinds.
+pub const VERSION: &str = "v1";
+/// Keeps Jobs and Tasks until process trees are gone and results counted.
+pub const TRACKING_FINALIZER: &str = "prow.windows/tracking";
