@@ -1,0 +1,1 @@
+//! Looks fields up in a kind's OpenAPI schema: for hints, and to say what was wanted.
