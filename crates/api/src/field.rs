@@ -195,6 +195,11 @@ impl Errors {
         );
     }
 
+    /// Adds one mistake.
+    pub fn add(&mut self, error: Error) {
+        self.0.push(error);
+    }
+
     /// Adds what another validator found.
     pub fn extend(&mut self, other: Errors) {
         self.0.extend(other.0);
