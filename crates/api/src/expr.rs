@@ -15,6 +15,8 @@ pub const MAX_LENGTH: usize = 4096;
 const MAX_DEPTH: usize = 32;
 const MAX_MACROS: usize = 3;
 const MAX_OPERATORS: usize = 200;
+/// The parser and evaluator recurse, some 50 KiB a level in debug builds; threads of a server have 2 MiB.
+const STACK: usize = 32 << 20;
 /// The variables there are.
 pub const ROOTS: [&str; 7] = ["params", "steps", "node", "job", "task", "matrix", "run"];
 
@@ -82,7 +84,8 @@ fn parse(text: &str) -> Result<Program, Error> {
         ));
     }
     dashed(text)?;
-    let program = Program::compile(text).map_err(|e| Error::Syntax(one_line(&e.to_string())))?;
+    let program = stacker::grow(STACK, || Program::compile(text));
+    let program = program.map_err(|e| Error::Syntax(one_line(&e.to_string())))?;
     if let Some(name) = program
         .references()
         .variables()
@@ -198,7 +201,7 @@ impl Scope {
         context
             .add_function("label", label)
             .map_err(|e| failed(e.to_string()))?;
-        program.execute(&context).map_err(|e| failed(explain(&e)))
+        stacker::grow(STACK, || program.execute(&context)).map_err(|e| failed(explain(&e)))
     }
 }
 
