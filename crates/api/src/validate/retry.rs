@@ -26,7 +26,7 @@ pub(super) fn policy(spec: &JobSpec, path: &Path, errors: &mut Errors) {
     };
     for (i, rule) in policy.rules.iter().enumerate() {
         let path = path.child("rules").index(i);
-        if rule.on_exit_codes.is_some() == !rule.on_reasons.is_empty() {
+        if rule.on_exit_codes.is_some() != rule.on_reasons.is_empty() {
             errors.invalid(&path, "", "needs exactly one of onExitCodes and onReasons");
         }
         let Some(codes) = &rule.on_exit_codes else {
