@@ -1,1 +1,9 @@
-//! Placeholder.
+//! The agent and the task runner.
+//!
+//! The agent watches, claims, reports and ships logs; for each Task it starts a runner, a process of its own that runs the steps.
+
+pub mod journal;
+pub mod layout;
+pub mod local;
+pub mod platform;
+pub mod runner;

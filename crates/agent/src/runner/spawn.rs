@@ -1,0 +1,90 @@
+//! How the agent starts a runner.
+
+use super::Identity;
+use crate::{layout::TaskDir, platform};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::OpenOptions,
+    io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
+use tokio::task::JoinHandle;
+
+/// What a runner is told beside the task; it lies in `runner.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// The most bytes a step's log may hold; of more, head and tail are kept.
+    pub max_log_bytes: u64,
+    /// When the last acknowledged renewal of the node's Lease was sent ([`platform::boot_nanos`]); the fence counts from it until the
+    /// agent tells of a later one.
+    pub renewed_at: u64,
+    /// Set when an earlier runner died: the steps are over, only rollback and finally run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recover: Option<Recover>,
+}
+
+/// Why an earlier run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recover {
+    /// RunnerLost, HostRebooted or HostCrashed.
+    pub reason: String,
+    /// The same in a sentence.
+    pub message: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            max_log_bytes: 64 << 20,
+            renewed_at: platform::boot_nanos(),
+            recover: None,
+        }
+    }
+}
+
+impl Options {
+    const FILE: &str = "runner.json";
+
+    pub(super) fn load(task: &TaskDir) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&std::fs::read(
+            task.path().join(Self::FILE),
+        )?)?)
+    }
+}
+
+/// A started runner.
+pub struct Spawned {
+    /// Which process it is; to be journalled before anything else.
+    pub identity: Identity,
+    /// Resolves when the process ends. Dropping it changes nothing for the runner, which is still reaped.
+    pub ended: JoinHandle<io::Result<ExitStatus>>,
+}
+
+/// Starts `program run-task <folder>` detached: in its own session, without our streams, in no group that ends with the agent.
+/// task.json and job.json must be stored. Needs a tokio runtime.
+pub fn spawn(program: &Path, task: &TaskDir, options: &Options) -> io::Result<Spawned> {
+    task.write(Options::FILE, &serde_json::to_vec(options)?)
+        .map_err(io::Error::other)?;
+    let mut log = OpenOptions::new();
+    log.append(true).create(true);
+    let log = platform::open_private(&mut log, &task.runner_log())?;
+    let mut child = tokio::process::Command::new(program)
+        .arg("run-task")
+        .arg(task.path())
+        .current_dir(task.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .kill_on_drop(false)
+        .spawn()?;
+    let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
+    let identity = Identity::of(pid);
+    let ended = tokio::spawn(async move { child.wait().await });
+    Ok(Spawned {
+        identity: identity?,
+        ended,
+    })
+}
