@@ -9,10 +9,16 @@
 //! Both pass one conformance suite (`tests/conformance.rs`), and a property test compares them write by write.
 //! Entry points: [`Sqlite::open`], then [`Store::scan`] followed by [`Store::watch`] from the revision it returned.
 
+mod feed;
+mod memory;
+mod sqlite;
 mod store;
 mod watch;
 mod write;
 
+pub use ::sqlite::{LockError, OpenError};
+pub use memory::Memory;
+pub use sqlite::{Options, Sqlite};
 pub use store::{Head, Store, StoreError};
 pub use watch::{Batch, Event, WatchEnd, WatchStream};
 pub use write::{Conflict, Durability, Entry, Guard, Revision, Write};
