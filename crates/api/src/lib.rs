@@ -1,7 +1,11 @@
 //! The kinds of Prow.Windows as Rust types, with their defaults and semantic validation. Pure: no I/O, no async.
 
+// printer columns repeat `type_` and `priority`, which is no mistake
+#![allow(clippy::duplicated_attributes)]
+
 pub mod amount;
 pub mod clock;
+pub mod crd;
 pub mod data;
 pub mod duration;
 pub mod exit_code;
@@ -14,15 +18,16 @@ pub mod node;
 pub mod placement;
 pub mod quantity;
 pub mod queue;
+pub mod reference;
 pub mod resource;
 pub mod retry;
-pub mod schema;
 pub mod selector;
 pub mod step;
 pub mod strategy;
 pub mod target;
 pub mod task;
 pub mod validate;
+pub mod wanted;
 pub mod work;
 
 pub use job::{Job, JobSpec, JobStatus};

@@ -1,0 +1,642 @@
+//! The rules one by one, and random worlds against a slow, obvious reference.
+
+use super::*;
+use crate::{
+    amount::Amount,
+    job::{Cancel, CompletionMode, JobPhase, OnUnknown},
+    retry::{FailureAction, FailurePolicy, FailureRule, RetryStrategy},
+    task::{JobRef, Resolution, ResolvedAs, TaskPhase, TaskStatus},
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime, Time};
+use proptest::prelude::*;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn job(completions: i32, limit: i32) -> Job {
+    let mut job = Job::default();
+    job.metadata.uid = Some("3f2a9c11-0000-4000-8000-000000000000".into());
+    job.spec.completions = Some(completions);
+    job.spec.parallelism = Some(Amount::Count(2));
+    job.spec.max_failures = Some(Amount::Count(1000));
+    job.spec.retry_strategy = Some(RetryStrategy {
+        limit,
+        ..Default::default()
+    });
+    job
+}
+
+fn task(index: i32, attempt: i32, phase: TaskPhase, reason: &str) -> Task {
+    let mut task = Task::default();
+    task.metadata.creation_timestamp = Some(Time(at(0)));
+    task.spec.job_ref = JobRef {
+        uid: job(1, 0).uid().into(),
+        ..Default::default()
+    };
+    task.spec.index = index;
+    task.spec.attempt = attempt;
+    task.spec.node_name = format!("web{index}");
+    task.status = Some(TaskStatus {
+        phase,
+        reason: reason.into(),
+        finished_at: phase.is_terminal().then(|| MicroTime(at(10))),
+        ..Default::default()
+    });
+    task
+}
+
+fn with(mut task: Task, edit: impl FnOnce(&mut TaskStatus)) -> Task {
+    edit(task.status.as_mut().unwrap());
+    task
+}
+
+fn lost(task: Task) -> Task {
+    with(task, |s| {
+        s.conditions.push(Condition {
+            type_: "NodeLost".into(),
+            status: "True".into(),
+            reason: "NodeLost".into(),
+            message: String::new(),
+            last_transition_time: Time(at(0)),
+            observed_generation: None,
+        })
+    })
+}
+
+fn ask(job: &Job, tasks: &[Task]) -> Wanted {
+    wanted(job, None, tasks, at(60))
+}
+
+fn standing(job: &Job, tasks: &[Task]) -> Standing {
+    let mut ledger = Ledger::new(job);
+    tasks.iter().for_each(|t| {
+        ledger.apply(t);
+    });
+    ledger.standing(&Key::Index(0)).unwrap().clone()
+}
+
+fn waits(standing: &Standing) -> bool {
+    matches!(standing, Standing::Waiting(_))
+}
+
+#[test]
+fn a_hundred_thousand_waiting_runs_are_one_range() {
+    let w = ask(&job(100_000, 0), &[task(7, 0, TaskPhase::Running, "")]);
+    assert_eq!(w.fresh.iter().collect::<Vec<_>>(), [0..7, 8..100_000]);
+    assert_eq!((w.outlook.counts.pending, w.outlook.counts.active), (99_999, 1));
+    assert_eq!(w.outlook.gate, Gate::Open { room: 1 });
+}
+
+#[test]
+fn a_failure_is_tried_again_until_the_limit_is_used_up() {
+    let failed = |n| task(0, n, TaskPhase::Failed, "ExitCode");
+    let Standing::Waiting(again) = standing(&job(1, 1), &[failed(0)]) else {
+        panic!("must wait")
+    };
+    assert_eq!(again.attempt, 1);
+    assert!(
+        at(18) <= again.from.unwrap() && again.from.unwrap() <= at(22),
+        "10 s ± 20 %"
+    );
+    assert_eq!(
+        standing(&job(1, 1), &[failed(0), failed(1)]),
+        Standing::Done(Final::Failed)
+    );
+    assert_eq!(standing(&job(1, 0), &[failed(0)]), Standing::Done(Final::Failed));
+}
+
+#[test]
+fn a_fatal_code_is_never_tried_again() {
+    let fatal = with(task(0, 0, TaskPhase::Failed, "ExitCode"), |s| s.fatal = true);
+    assert_eq!(standing(&job(1, 9), &[fatal]), Standing::Done(Final::Failed));
+}
+
+#[test]
+fn retry_codes_only_means_retry_codes_only() {
+    let mut job = job(1, 9);
+    job.spec.retry_strategy.as_mut().unwrap().retry_on = crate::retry::RetryOn::RetryCodes;
+    let plain = task(0, 0, TaskPhase::Failed, "ExitCode");
+    assert_eq!(
+        standing(&job, std::slice::from_ref(&plain)),
+        Standing::Done(Final::Failed)
+    );
+    assert!(waits(&standing(&job, &[with(plain, |s| s.retry_code = true)])));
+}
+
+#[test]
+fn a_rejection_is_free_and_keeps_the_node_away_for_longer_each_time() {
+    let rejected = |n| task(0, n, TaskPhase::Rejected, "NoRoom");
+    let Standing::Waiting(again) = standing(&job(1, 0), &[rejected(0), rejected(1), rejected(2)]) else {
+        panic!("must wait")
+    };
+    assert_eq!(
+        (again.attempt, again.from),
+        (3, None),
+        "other nodes may be tried at once"
+    );
+    assert_eq!(again.avoid, [(Arc::from("web0"), at(14))]);
+    assert_eq!(again.counts_as, Final::Cancelled, "it never started");
+    assert_eq!(
+        ask(&job(1, 0), &[rejected(0), rejected(1)])
+            .outlook
+            .counts
+            .retries,
+        0
+    );
+}
+
+#[test]
+fn a_system_end_before_any_step_is_free_five_times() {
+    let lost = |n| task(0, n, TaskPhase::Failed, "RunnerLost");
+    let five: Vec<_> = (0..5).map(lost).collect();
+    assert!(waits(&standing(&job(1, 0), &five)));
+    let six: Vec<_> = (0..6).map(lost).collect();
+    assert_eq!(standing(&job(1, 0), &six), Standing::Done(Final::Failed));
+    assert!(waits(&standing(&job(1, 1), &six)), "the sixth uses up the limit");
+}
+
+#[test]
+fn started_hold_work_is_not_repeated_after_a_system_end() {
+    let ended = with(task(0, 0, TaskPhase::Failed, "HostRebooted"), |s| {
+        s.started_steps = true
+    });
+    let mut job = job(1, 9);
+    assert_eq!(
+        standing(&job, std::slice::from_ref(&ended)),
+        Standing::Done(Final::Failed)
+    );
+    job.spec.on_unknown = OnUnknown::Rerun;
+    assert!(waits(&standing(&job, &[ended])));
+}
+
+#[test]
+fn a_rule_that_names_the_reason_repeats_what_hold_would_not() {
+    let mut job = job(1, 0);
+    let unknown = task(0, 0, TaskPhase::Unknown, "JournalLost");
+    assert_eq!(
+        standing(&job, std::slice::from_ref(&unknown)),
+        Standing::Done(Final::Unknown)
+    );
+    job.spec.failure_policy = Some(FailurePolicy {
+        rules: vec![FailureRule {
+            action: FailureAction::Ignore,
+            on_exit_codes: None,
+            on_reasons: vec!["JournalLost".into()],
+        }],
+    });
+    assert!(waits(&standing(&job, &[unknown])));
+}
+
+#[test]
+fn a_failure_may_be_accepted_with_a_warning_or_fail_the_job() {
+    let mut job = job(3, 0);
+    let rule = |action, reason: &str| FailureRule {
+        action,
+        on_exit_codes: None,
+        on_reasons: vec![reason.into()],
+    };
+    job.spec.failure_policy = Some(FailurePolicy {
+        rules: vec![
+            rule(FailureAction::Accept, "Timeout"),
+            rule(FailureAction::FailJob, "StartFailed"),
+        ],
+    });
+    let accepted = ask(&job, &[task(0, 0, TaskPhase::Failed, "Timeout")]).outlook;
+    assert_eq!((accepted.counts.succeeded, accepted.counts.warnings), (1, 1));
+    let over = ask(&job, &[task(0, 0, TaskPhase::Failed, "StartFailed")]).outlook;
+    assert_eq!(over.gate, Gate::Over(Over::FailJob));
+    assert_eq!((over.phase, over.counts.cancelled), (JobPhase::Failed, 2));
+}
+
+#[test]
+fn exit_codes_of_a_named_step_are_matched() {
+    use crate::{
+        exit_code::CodePattern,
+        retry::{CodeOperator, OnExitCodes},
+        task::{StepPhase, StepStatus},
+    };
+    let mut job = job(1, 9);
+    job.spec.failure_policy = Some(FailurePolicy {
+        rules: vec![FailureRule {
+            action: FailureAction::FailIndex,
+            on_exit_codes: Some(OnExitCodes {
+                step: Some("install".into()),
+                operator: CodeOperator::In,
+                values: vec![CodePattern::Number(1603)],
+            }),
+            on_reasons: vec![],
+        }],
+    });
+    let by = |step: &str, code| {
+        with(task(0, 0, TaskPhase::Failed, "ExitCode"), |s| {
+            s.steps.push(StepStatus {
+                name: step.into(),
+                phase: StepPhase::Failed,
+                exit_code: Some(code),
+                ..Default::default()
+            })
+        })
+    };
+    assert_eq!(
+        standing(&job, &[by("install", 1603)]),
+        Standing::Done(Final::Failed)
+    );
+    assert!(waits(&standing(&job, &[by("install", 1618)])));
+    assert!(waits(&standing(&job, &[by("other", 1603)])));
+}
+
+#[test]
+fn a_lost_node_holds_the_index_but_no_place() {
+    let w = ask(
+        &job(3, 0),
+        &[
+            lost(task(0, 0, TaskPhase::Running, "")),
+            task(1, 0, TaskPhase::Running, ""),
+        ],
+    );
+    assert_eq!(w.outlook.counts.active, 2);
+    assert_eq!(w.outlook.gate, Gate::Open { room: 1 });
+    assert_eq!(w.fresh.iter().collect::<Vec<_>>(), [2..3]);
+}
+
+#[test]
+fn a_user_settles_an_unknown_outcome() {
+    let mut unknown = task(0, 0, TaskPhase::Unknown, "NodeLost");
+    let resolve = |as_| {
+        Some(Resolution {
+            as_,
+            reason: "looked".into(),
+            by: String::new(),
+        })
+    };
+    assert_eq!(
+        ask(&job(1, 0), std::slice::from_ref(&unknown)).outlook.phase,
+        JobPhase::Unknown
+    );
+    unknown.spec.resolution = resolve(ResolvedAs::Succeeded);
+    assert_eq!(
+        ask(&job(1, 0), std::slice::from_ref(&unknown)).outlook.phase,
+        JobPhase::Succeeded
+    );
+    unknown.spec.resolution = resolve(ResolvedAs::Failed);
+    assert_eq!(
+        ask(&job(1, 9), &[unknown]).outlook.phase,
+        JobPhase::Failed,
+        "and is not tried again"
+    );
+}
+
+#[test]
+fn too_many_failures_let_running_ones_go_on() {
+    let mut job = job(10, 0);
+    job.spec.max_failures = Some(Amount::Percent("10%".into()));
+    let failed = |i| task(i, 0, TaskPhase::Failed, "ExitCode");
+    let one = ask(&job, &[failed(0)]).outlook;
+    assert!(matches!(one.gate, Gate::Open { .. }));
+    let two = ask(&job, &[failed(0), failed(1), task(2, 0, TaskPhase::Running, "")]).outlook;
+    assert_eq!(
+        two.gate,
+        Gate::Over(Over::TooManyFailures {
+            failed: 2,
+            allowed: 1
+        })
+    );
+    assert_eq!(
+        (two.phase, two.counts.active, two.counts.cancelled),
+        (JobPhase::Running, 1, 7)
+    );
+    assert_eq!(two.stop(), None);
+    let end = ask(
+        &job,
+        &[failed(0), failed(1), task(2, 0, TaskPhase::Succeeded, "")],
+    )
+    .outlook;
+    assert_eq!(end.phase, JobPhase::Failed);
+}
+
+#[test]
+fn cancel_counts_what_never_started_as_cancelled() {
+    let mut job = job(4, 3);
+    job.spec.cancel = Some(Cancel {
+        reason: "wrong".into(),
+        force: false,
+    });
+    let tasks = [
+        task(0, 0, TaskPhase::Succeeded, ""),
+        task(1, 0, TaskPhase::Running, ""),
+        task(2, 0, TaskPhase::Failed, "ExitCode"),
+    ];
+    let running = ask(&job, &tasks).outlook;
+    assert_eq!(
+        (running.phase, running.counts.cancelled, running.counts.failed),
+        (JobPhase::Running, 1, 1)
+    );
+    assert_eq!(running.stop(), Some("Cancelled"));
+    let ended = ask(&job, &[task(1, 0, TaskPhase::Cancelled, "Cancelled")]).outlook;
+    assert_eq!((ended.phase, ended.counts.cancelled), (JobPhase::Cancelled, 4));
+}
+
+#[test]
+fn a_deadline_fails_what_has_not_ended_and_nothing_that_has() {
+    let mut job = job(2, 0);
+    job.spec.active_deadline_seconds = Some(30);
+    let late = ask(&job, &[task(0, 0, TaskPhase::Running, "")]).outlook;
+    assert_eq!(
+        (late.gate, late.stop()),
+        (Gate::Over(Over::Deadline), Some("DeadlineExceeded"))
+    );
+    let done = [
+        task(0, 0, TaskPhase::Succeeded, ""),
+        task(1, 0, TaskPhase::Succeeded, ""),
+    ];
+    assert_eq!(ask(&job, &done).outlook.phase, JobPhase::Succeeded);
+    assert_eq!(
+        ask(&job, &done[..1]).outlook.phase,
+        JobPhase::Failed,
+        "one never started"
+    );
+}
+
+#[test]
+fn a_suspended_job_is_suspended_once_nothing_runs() {
+    let mut job = job(2, 0);
+    job.spec.suspend = true;
+    assert_eq!(
+        ask(&job, &[task(0, 0, TaskPhase::Running, "")]).outlook.phase,
+        JobPhase::Running
+    );
+    assert_eq!(
+        ask(&job, &[task(0, 0, TaskPhase::Succeeded, "")]).outlook.phase,
+        JobPhase::Suspended
+    );
+}
+
+#[test]
+fn skipped_ones_never_worsen_the_phase() {
+    let skipped = ask(&job(1, 0), &[task(0, 0, TaskPhase::Skipped, "NodeUnavailable")]).outlook;
+    assert_eq!((skipped.phase, skipped.counts.skipped), (JobPhase::Succeeded, 1));
+}
+
+#[test]
+fn per_node_work_waits_for_its_nodes_and_keeps_their_order() {
+    let mut job = job(1, 0);
+    job.spec.completion_mode = Some(CompletionMode::PerNode);
+    let before = ask(&job, &[]).outlook;
+    assert_eq!(
+        (before.gate, before.phase),
+        (Gate::Shut(Shut::NotChosen), JobPhase::Pending)
+    );
+    let members: Vec<Arc<str>> = ["web2", "web1", "web0"].map(Arc::from).into();
+    let w = wanted(
+        &job,
+        Some(&members),
+        &[task(1, 0, TaskPhase::Running, "")],
+        at(60),
+    );
+    assert_eq!(w.fresh_nodes, ["web0", "web2"].map(Arc::from));
+    assert_eq!((w.outlook.counts.desired, w.outlook.counts.pending), (3, 2));
+    let none = wanted(&job, Some(&[]), &[], at(60)).outlook;
+    assert_eq!(none.phase, JobPhase::Succeeded, "no node is nothing to do");
+}
+
+#[test]
+fn a_rejecting_node_is_left_alone_by_per_node_work() {
+    let mut job = job(1, 0);
+    job.spec.completion_mode = Some(CompletionMode::PerNode);
+    let members: Vec<Arc<str>> = vec!["web0".into()];
+    let w = wanted(
+        &job,
+        Some(&members),
+        &[task(0, 0, TaskPhase::Rejected, "NoRoom")],
+        at(60),
+    );
+    assert_eq!(w.again[0].1.from, Some(at(11)));
+}
+
+#[test]
+fn tasks_of_an_earlier_job_of_the_same_name_do_not_count() {
+    let mut old = task(0, 0, TaskPhase::Succeeded, "");
+    old.spec.job_ref.uid = "another".into();
+    assert_eq!(ask(&job(1, 0), &[old]).outlook.counts.succeeded, 0);
+}
+
+// ---- random worlds ----
+
+#[derive(Clone, Debug)]
+struct World {
+    job: Job,
+    tasks: Vec<Task>,
+    now: i64,
+}
+
+fn ends() -> impl Strategy<Value = (TaskPhase, &'static str, bool, bool)> {
+    let phase = prop_oneof![
+        Just(TaskPhase::Bound),
+        Just(TaskPhase::Running),
+        Just(TaskPhase::Succeeded),
+        Just(TaskPhase::Skipped),
+        Just(TaskPhase::Cancelled),
+        Just(TaskPhase::Unknown),
+        Just(TaskPhase::Rejected),
+        Just(TaskPhase::Failed),
+        Just(TaskPhase::Failed),
+        Just(TaskPhase::Failed),
+    ];
+    let reason = prop_oneof![
+        Just("ExitCode"),
+        Just("ExitCode"),
+        Just("RunnerLost"),
+        Just("NodeUnavailable"),
+        Just("JournalLost"),
+    ];
+    (phase, reason, any::<bool>(), prop::bool::weighted(0.2))
+}
+
+fn world() -> impl Strategy<Value = World> {
+    let attempts = prop::collection::vec(prop::collection::vec(ends(), 0..9), 0..6);
+    let spec = (
+        0i32..8,
+        0i32..4,
+        0i32..4,
+        any::<bool>(),
+        any::<bool>(),
+        prop::option::of(1i64..100),
+    );
+    (attempts, spec, 0i64..200).prop_map(|(attempts, spec, now)| {
+        let (completions, limit, failures, rerun, cancel, deadline) = spec;
+        let mut job = job(completions, limit);
+        job.spec.max_failures = Some(Amount::Count(failures));
+        job.spec.active_deadline_seconds = deadline;
+        if rerun {
+            job.spec.on_unknown = OnUnknown::Rerun;
+        }
+        if cancel && failures == 0 {
+            job.spec.cancel = Some(Cancel::default());
+        }
+        let mut tasks = Vec::new();
+        for (index, ends) in attempts.into_iter().enumerate() {
+            for (n, (phase, reason, started, fatal)) in ends.into_iter().enumerate() {
+                let one = task(index as i32, n as i32, phase, reason);
+                tasks.push(with(one, |s| {
+                    s.started_steps = started;
+                    s.fatal = fatal;
+                }));
+            }
+        }
+        World { job, tasks, now }
+    })
+}
+
+/// What one index counts as, the slow way: `None` is pending.
+fn count_slowly(job: &Job, tasks: &[&Task]) -> &'static str {
+    if tasks.iter().any(|t| !t.phase().is_terminal()) {
+        return "active";
+    }
+    let rerun = job.spec.on_unknown == OnUnknown::Rerun;
+    let mut left = job.spec.retry_strategy.as_ref().unwrap().limit;
+    let mut free = 5;
+    for t in tasks {
+        let s = t.status.as_ref().unwrap();
+        match s.phase {
+            TaskPhase::Succeeded => return "succeeded",
+            TaskPhase::Skipped => return "skipped",
+            TaskPhase::Cancelled => return "cancelled",
+            TaskPhase::Rejected => continue,
+            _ => {}
+        }
+        let name = if s.phase == TaskPhase::Unknown {
+            "unknown"
+        } else {
+            "failed"
+        };
+        if s.reason == "NodeUnavailable" {
+            return name;
+        }
+        let system = s.phase == TaskPhase::Unknown || s.reason == "RunnerLost";
+        if system {
+            let repeatable = rerun || s.phase == TaskPhase::Failed && !s.started_steps;
+            if !repeatable {
+                return name;
+            }
+            if free > 0 {
+                free -= 1;
+                continue;
+            }
+        } else if s.fatal {
+            return name;
+        }
+        if left == 0 {
+            return name;
+        }
+        left -= 1;
+    }
+    match tasks.iter().rev().find(|t| t.phase() != TaskPhase::Rejected) {
+        None => "pending, else cancelled",
+        Some(t) if t.phase() == TaskPhase::Unknown => "pending, else unknown",
+        Some(_) => "pending, else failed",
+    }
+}
+
+fn reference(world: &World) -> (Counts, JobPhase) {
+    let job = &world.job;
+    let mut found = std::collections::BTreeMap::<&str, u32>::new();
+    let desired = job.spec.completions.unwrap();
+    for index in 0..desired {
+        let tasks: Vec<_> = world.tasks.iter().filter(|t| t.spec.index == index).collect();
+        *found.entry(count_slowly(job, &tasks)).or_default() += 1;
+    }
+    let mut n = |name: &str| found.remove(name).unwrap_or(0);
+    let (else_cancelled, else_unknown, else_failed) = (
+        n("pending, else cancelled"),
+        n("pending, else unknown"),
+        n("pending, else failed"),
+    );
+    let mut c = Counts {
+        desired: desired as u32,
+        pending: else_cancelled + else_unknown + else_failed,
+        active: n("active"),
+        succeeded: n("succeeded"),
+        failed: n("failed"),
+        unknown: n("unknown"),
+        cancelled: n("cancelled"),
+        skipped: n("skipped"),
+        ..Default::default()
+    };
+    let made = world.tasks.iter().any(|t| t.spec.index < desired);
+    let late =
+        made && job.spec.active_deadline_seconds.is_some_and(|s| s <= world.now) && c.pending + c.active > 0;
+    let cancelled = job.spec.cancel.is_some();
+    let allowed = match job.spec.max_failures {
+        Some(Amount::Count(n)) => n as u32,
+        _ => unreachable!(),
+    };
+    let too_many = c.failed + c.unknown > allowed;
+    if cancelled || too_many || late {
+        c.cancelled += else_cancelled;
+        c.unknown += else_unknown;
+        c.failed += else_failed;
+        c.pending = 0;
+    }
+    let phase = if c.pending + c.active > 0 {
+        if made {
+            JobPhase::Running
+        } else {
+            JobPhase::Pending
+        }
+    } else if c.failed > 0 || (late && !cancelled && !too_many) {
+        JobPhase::Failed
+    } else if c.unknown > 0 {
+        JobPhase::Unknown
+    } else if c.cancelled > 0 || cancelled && desired == 0 {
+        JobPhase::Cancelled
+    } else {
+        JobPhase::Succeeded
+    };
+    (c, phase)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn agrees_with_the_slow_reference(world in world()) {
+        let got = wanted(&world.job, None, &world.tasks, at(world.now)).outlook;
+        let (counts, phase) = reference(&world);
+        let plain = Counts { retries: 0, ..got.counts };
+        prop_assert_eq!(plain, counts);
+        prop_assert_eq!(got.phase, phase);
+    }
+
+    #[test]
+    fn counts_always_add_up_and_nothing_is_wanted_twice(world in world()) {
+        let w = wanted(&world.job, None, &world.tasks, at(world.now));
+        let c = w.outlook.counts;
+        prop_assert_eq!(c.desired, c.pending + c.active + c.succeeded + c.failed + c.unknown + c.cancelled + c.skipped);
+        for (key, again) in &w.again {
+            let Key::Index(index) = key else { unreachable!() };
+            prop_assert!(!w.fresh.contains(*index));
+            let used = world.tasks.iter().any(|t| t.spec.index == *index as i32 && t.spec.attempt == again.attempt as i32);
+            prop_assert!(!used, "attempt {} of {} exists", again.attempt, key);
+        }
+        for t in &world.tasks {
+            prop_assert!(!w.fresh.contains(t.spec.index as u32));
+        }
+    }
+
+    #[test]
+    fn the_order_of_events_and_detours_do_not_matter(world in world(), order in any::<prop::sample::Index>()) {
+        let straight = wanted(&world.job, None, &world.tasks, at(world.now));
+        let mut ledger = Ledger::new(&world.job);
+        let turn = if world.tasks.is_empty() { 0 } else { order.index(world.tasks.len()) };
+        for t in world.tasks[turn..].iter().chain(&world.tasks[..turn]).rev() {
+            let mut bound = t.clone();
+            bound.status = None;
+            ledger.apply(&bound);
+            ledger.remove(t);
+            ledger.apply(t);
+            ledger.apply(t);
+        }
+        prop_assert_eq!(ledger.wanted(&world.job, at(world.now)), straight);
+    }
+}
