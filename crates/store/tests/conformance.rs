@@ -1,4 +1,5 @@
 //! The contract of [`Store`], kept by every backend: each story runs on all of them.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests are tests
 
 use bytes::Bytes;
 use futures::StreamExt;
