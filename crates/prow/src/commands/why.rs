@@ -1,0 +1,120 @@
+//! `prow why`: say why a Job waits.
+
+use crate::{
+    cli::Global,
+    events,
+    fleet::{Fleet, Standing},
+    follow,
+    outcome::{Error, Outcome},
+    output::Table,
+    session::Session,
+    terminal::{self, Tone, paint},
+};
+use anyhow::Result;
+use api::{Job, job::JobPhase};
+use clap::Args;
+use std::collections::BTreeMap;
+
+/// Say why a Job waits.
+#[derive(Args, Debug)]
+pub struct Why {
+    /// The Job
+    #[arg(value_name = "JOB")]
+    job: String,
+    /// Show every node, not only those the Job chooses
+    #[arg(long)]
+    all_nodes: bool,
+}
+
+impl Why {
+    /// Says it: the scheduler's reasons, node by node, and what happened.
+    pub async fn run(self, global: &Global) -> Result<Outcome> {
+        let session = Session::open(global).await?;
+        let name = self.job.rsplit('/').next().unwrap_or(&self.job);
+        let object = job(&session, name).await?;
+        let job: Job = serde_json::from_value(object.clone())?;
+        let status = job.status.clone().unwrap_or_default();
+        let phase = format!("{:?}", status.phase);
+        terminal::line(format!(
+            "{} is {}: {} of {} ended, {} running, {} waiting",
+            job.name(),
+            paint(Tone::of(&phase), &phase),
+            status.desired - status.pending - status.active,
+            status.desired,
+            status.active,
+            status.pending
+        ))?;
+        if !status.message.is_empty() {
+            terminal::line(&status.message)?;
+        }
+        if status.phase.is_terminal() {
+            terminal::line(format!(
+                "It waits for nothing; `prow describe job {name}` says how it ended."
+            ))?;
+            return Ok(Outcome::Done);
+        }
+        if job.spec.suspend {
+            terminal::line("It is suspended: nothing new starts until spec.suspend is false.")?;
+        }
+        for waiting in &status.waiting {
+            terminal::line(format!(
+                "{} waiting: {} ({})",
+                waiting.count,
+                paint(Tone::Wait, &waiting.reason),
+                waiting.message
+            ))?;
+        }
+        if status.waiting.is_empty() && status.phase == JobPhase::Pending {
+            terminal::line("The scheduler has not looked at it yet.")?;
+        }
+        let fleet = Fleet::load(&session, &session.namespace).await?;
+        let (tasks, _) = follow::tasks(&session, &session.namespace, job.name(), job.uid()).await?;
+        let last: BTreeMap<&str, String> = tasks
+            .iter()
+            .map(|task| {
+                let status = task.status.clone().unwrap_or_default();
+                (
+                    task.spec.node_name.as_str(),
+                    format!(
+                        "attempt {} {:?} {}",
+                        task.spec.attempt + 1,
+                        status.phase,
+                        status.reason
+                    ),
+                )
+            })
+            .collect();
+        let mut table = Table::new(["NODE", "STANDING", "WHY", "LAST TASK"]);
+        for (node, standing) in fleet.judge(&job.spec) {
+            if self.all_nodes || !matches!(standing, Standing::NotChosen(_)) {
+                let (word, why) = standing.describe();
+                let task = last.get(node.name()).cloned().unwrap_or_default();
+                table.row([node.name().to_owned(), word.to_owned(), why.to_owned(), task]);
+            }
+        }
+        if table.is_empty() {
+            terminal::line("No node is chosen: --all-nodes says why.")?;
+        } else {
+            table.print(true)?;
+        }
+        for stranger in fleet.strangers(&job.spec) {
+            terminal::line(format!("{stranger} is no node"))?;
+        }
+        events::print(&events::about(&session, &object).await?)?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// A Job by name.
+pub async fn job(session: &Session, name: &str) -> Result<serde_json::Value> {
+    follow::find(session, "jobs", name).await?.ok_or_else(|| {
+        let message = format!(
+            "jobs.prow.windows \"{name}\" not found in namespace {}",
+            session.namespace
+        );
+        Error::Refused(Box::new(
+            kube::core::Status::failure(&message, "NotFound").with_code(404),
+        ))
+        .into()
+    })
+}
