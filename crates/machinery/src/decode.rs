@@ -76,6 +76,8 @@ pub fn yaml(body: &[u8]) -> Result<Body, Error> {
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         merge_keys: MergeKeyPolicy::Merge,
         with_snippet: false,
+        // A little more than this module allows, so that the error is the same as for JSON.
+        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH + 8, flow_nesting_limit: MAX_DEPTH + 8 },
     };
     let value = serde_saphyr::with_deserializer_from_str_with_options(text, options, |d| {
         Seed::root(&mut duplicates).deserialize(d)

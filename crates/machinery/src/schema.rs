@@ -21,14 +21,6 @@ pub enum Step {
     Item(usize),
 }
 
-/// The path that steps make.
-pub fn path_of(steps: &[Step]) -> Path {
-    steps.iter().fold(Path::default(), |path, step| match step {
-        Step::Field(name) => path.child(name),
-        Step::Item(index) => path.index(*index),
-    })
-}
-
 /// A schema with all it refers to.
 #[derive(Debug)]
 pub struct Schema {
@@ -92,6 +84,26 @@ impl Schema {
             })?;
         }
         Some(schema)
+    }
+
+    /// The path that steps make: entries of maps in brackets, fields after dots.
+    pub fn path_of(&self, steps: &[Step]) -> Path {
+        let mut path = Path::default();
+        for (i, step) in steps.iter().enumerate() {
+            path = match step {
+                Step::Item(index) => path.index(*index),
+                Step::Field(name) if self.is_map(&steps[..i]) => path.key(name),
+                Step::Field(name) => path.child(name),
+            };
+        }
+        path
+    }
+
+    /// Whether what is at a place is a map with free keys.
+    fn is_map(&self, steps: &[Step]) -> bool {
+        let parts = self.at(steps).map(|s| self.parts(s)).unwrap_or_default();
+        parts.iter().any(|p| p["additionalProperties"].is_object())
+            && parts.iter().all(|p| !p["properties"].is_object())
     }
 
     /// The names of the fields an object at a place may have.

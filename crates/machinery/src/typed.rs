@@ -9,11 +9,11 @@ pub use crd::kind;
 
 use crate::{
     kind::{Context, Decoded, NameRule, Strategy},
-    schema::{Schema, Step, path_of},
+    schema::{Schema, Step},
 };
 use api::field::{self, Errors, Kind as Mistake, Path};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What is special about a typed kind.
 pub trait Rules: Send + Sync + 'static {
@@ -108,22 +108,28 @@ impl<R: Rules> Typed<R> {
         }
     }
 
-    /// Why the object does not decode: what the schema finds, else serde's own words with the path.
+    /// Why the object does not decode: what the schema finds at the place where decoding stopped, else serde's words.
     fn explain(&self, object: &Value, error: &serde_json::Error) -> field::Error {
-        let decoding = [Mistake::TypeInvalid, Mistake::Required, Mistake::NotSupported];
-        let found = self.schema.check(object).into_vec();
-        if let Some(error) = found.into_iter().find(|e| decoding.contains(&e.kind)) {
-            return error;
-        }
         let path = match serde_path_to_error::deserialize::<_, R::Object>(object) {
-            Err(error) => path_of(&error.path().iter().filter_map(step).collect::<Vec<_>>()),
+            Err(error) => self
+                .schema
+                .path_of(&error.path().iter().filter_map(step).collect::<Vec<_>>()),
             Ok(_) => Path::default(),
         };
-        field::Error {
-            path,
-            kind: Mistake::TypeInvalid,
-            message: format!("Invalid value: {error}"),
-        }
+        let decoding = [Mistake::TypeInvalid, Mistake::Required, Mistake::NotSupported];
+        let here = |e: &field::Error| {
+            let rest = e.path.as_str().strip_prefix(path.as_str());
+            path == Path::default() || rest.is_some_and(|r| r.is_empty() || r.starts_with(['.', '[']))
+        };
+        let found = self.schema.check(object).into_vec().into_iter();
+        found
+            .into_iter()
+            .find(|e| decoding.contains(&e.kind) && here(e))
+            .unwrap_or_else(|| field::Error {
+                path,
+                kind: Mistake::TypeInvalid,
+                message: format!("Invalid value: {error}"),
+            })
     }
 
     /// `spec.steps[1].shel: unknown field, did you mean "shell"?`
@@ -140,14 +146,17 @@ impl<R: Rules> Typed<R> {
         let hint = field::nearest(name, candidates).map(|n| format!(", did you mean \"{n}\"?"));
         Some(format!(
             "{}: unknown field{}",
-            path_of(&steps),
+            self.schema.path_of(&steps),
             hint.unwrap_or_default()
         ))
     }
 }
 
 impl<R: Rules> Strategy for Typed<R> {
-    fn decode(&self, object: Value) -> Result<Decoded, field::Error> {
+    fn decode(&self, mut object: Value) -> Result<Decoded, field::Error> {
+        if let Some(object) = object.as_object_mut() {
+            object.entry("metadata").or_insert_with(|| Map::new().into());
+        }
         let mut unknown = Vec::new();
         let decoded: Result<R::Object, _> =
             serde_ignored::deserialize(&object, |place| unknown.extend(self.unknown(&place)));

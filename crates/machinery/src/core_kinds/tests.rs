@@ -93,7 +93,7 @@ fn secret_texts_are_folded_into_data_and_the_type_defaults() {
 #[test]
 fn secret_data_must_be_base64() {
     let text = mistakes("secrets", json!({"data": {"a": "not base64!"}}));
-    assert!(text.starts_with("data.a: Invalid value"), "{text}");
+    assert!(text.starts_with("data[a]: Invalid value"), "{text}");
 }
 
 #[test]

@@ -257,10 +257,10 @@ fn bounds(schema: &Value, number: &serde_json::Number, path: &Path, errors: &mut
     let below = matches!((min.as_f64(), number.as_f64()), (Some(min), Some(n)) if n < min);
     let above = matches!((max.as_f64(), number.as_f64()), (Some(max), Some(n)) if n > max);
     if below || above {
-        let hint = match (min.is_number(), max.is_number()) {
-            (true, true) => format!("must be from {min} to {max}"),
-            (true, false) => format!("must be at least {min}"),
-            _ => format!("must be at most {max}"),
+        let hint = match (min.as_f64(), max.as_f64()) {
+            (Some(min), Some(max)) => format!("must be from {min} to {max}"),
+            (Some(min), None) => format!("must be at least {min}"),
+            _ => format!("must be at most {}", max.as_f64().unwrap_or_default()),
         };
         errors.invalid(path, number, hint);
     }
