@@ -2,8 +2,10 @@
 //!
 //! The agent watches, claims, reports and ships logs; for each Task it starts a runner, a process of its own that runs the steps.
 
+pub mod crilog;
 pub mod journal;
 pub mod layout;
 pub mod local;
+pub mod mask;
 pub mod platform;
 pub mod runner;

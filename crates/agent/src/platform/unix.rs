@@ -1,17 +1,25 @@
-//! Unix: sessions and process groups, `/proc`, cgroup v2 where it is ours, Unix sockets.
+//! Unix: sessions, the subreaper, `/proc`, cgroup v2 where it is ours, Unix sockets.
 
+mod beneath;
 mod boot;
 mod cgroup;
 mod endpoint;
 mod files;
+mod group;
+mod host;
 mod proc;
 mod process;
+mod reaper;
 mod survivors;
 
+pub use beneath::{Written, write_beneath};
 pub use boot::{boot_id, boot_nanos};
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
 pub use files::{
     create_dir, create_private_dir, is_ours, lock, open_private, remove_tree, reserve, write_private,
 };
+pub use group::{Ask, Containment, Group, Launch, Limits, Output, Started};
+pub use host::{base_environment, find_program, host_name, start_hint, variable};
 pub use process::{created, detach_from_session, image};
+pub use reaper::{Exit, Usage};
 pub use survivors::{Process, end_survivors, survivors, tree_gone};

@@ -5,6 +5,7 @@
 //! (systemd: `Delegate=yes`, `DelegateSubgroup=agent`), the task's group is made beside it: a group with members of its own cannot
 //! hand controllers to groups below.
 
+use super::Limits;
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -39,6 +40,42 @@ pub fn create(uid: &str) -> Option<String> {
             None
         }
     }
+}
+
+/// Makes the group of one try of a step, with its limits.
+pub fn create_below(task: &str, number: u32, limits: Limits) -> io::Result<String> {
+    let path = Path::new(task).join(number.to_string());
+    fs::create_dir(&path)?;
+    if limits != Limits::default() {
+        for group in [Path::new(task).parent(), Some(Path::new(task))]
+            .into_iter()
+            .flatten()
+        {
+            let _ = fs::write(group.join("cgroup.subtree_control"), "+memory +cpu"); // refused: the limit below says so
+        }
+    }
+    let set = |file: &str, value: String| {
+        fs::write(path.join(file), value).map_err(|e| {
+            let _ = fs::remove_dir(&path);
+            io::Error::new(
+                e.kind(),
+                format!("the limit {file} cannot be set here: {e}; the agent's control group needs the memory and cpu controllers"),
+            )
+        })
+    };
+    if let Some(bytes) = limits.memory {
+        set("memory.max", bytes.to_string())?;
+    }
+    if let Some(milli) = limits.cpu_milli {
+        const PERIOD: u64 = 100_000; // microseconds
+        set(
+            "cpu.max",
+            format!("{} {PERIOD}", (milli * PERIOD / 1000).max(1000)),
+        )?;
+    }
+    path.to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| io::ErrorKind::InvalidFilename.into())
 }
 
 /// Pids in a group and all groups below; empty where there is none.

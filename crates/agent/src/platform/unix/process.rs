@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// When a process was created, in clock ticks since boot (proc(5), `stat`, field 22); `None` if there is no such process or only its
-/// zombie.
+/// When a process was created, in clock ticks since boot (proc(5), `stat`, field 22); `None` if there is no such process
+/// or only its zombie.
 pub fn created(pid: u32) -> Option<u64> {
     super::proc::stat(pid)
         .filter(|s| !s.is_zombie())

@@ -1,0 +1,164 @@
+use super::*;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use proptest::prelude::*;
+
+fn patterns(secrets: &[&[u8]]) -> Patterns {
+    Patterns::default()
+        .with(secrets.iter().copied())
+        .unwrap_or_default()
+}
+
+/// Masks `text` in chunks of every size from 1 to its length and demands one answer.
+fn masked(secrets: &[&[u8]], text: &[u8]) -> String {
+    let patterns = patterns(secrets);
+    let mut answers: Vec<Vec<u8>> = (1..=text.len().max(1))
+        .map(|size| {
+            let (mut masker, mut out) = (Masker::default(), Vec::new());
+            for chunk in text.chunks(size) {
+                masker.feed(&patterns, chunk, &mut out);
+            }
+            masker.finish(&patterns, &mut out);
+            out
+        })
+        .collect();
+    answers.dedup();
+    assert_eq!(answers.len(), 1, "depends on the chunks");
+    String::from_utf8_lossy(&answers[0]).into_owned()
+}
+
+const KEY: &[u8] = b"-----BEGIN KEY-----\nq8/Zx+9=abc def\nsecond line\"\\\n-----END KEY-----\n";
+
+/// SE-01.
+#[test]
+fn a_secret_of_several_lines_is_masked_in_all_forms() {
+    let text = std::str::from_utf8(KEY).unwrap();
+    let utf16: Vec<u8> = text
+        .trim_end()
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let forms: Vec<(&str, Vec<u8>)> = vec![
+        ("plain", KEY.to_vec()),
+        ("CRLF", text.replace('\n', "\r\n").into_bytes()),
+        (
+            "prefixed",
+            text.lines()
+                .map(|l| format!("out: {l}\n"))
+                .collect::<String>()
+                .into_bytes(),
+        ),
+        ("base64", BASE64_STANDARD.encode(KEY).into_bytes()),
+        ("json", serde_json::to_string(text).unwrap().into_bytes()),
+        ("url", b"q8%2FZx%2B9%3Dabc%20def".to_vec()),
+        ("form", b"q8%2fZx%2b9%3dabc+def".to_vec()),
+        ("utf-16", utf16),
+    ];
+    for (form, bytes) in forms {
+        let shown = masked(&[KEY], &bytes);
+        for piece in ["q8", "Zx", "abc", "second", "LS0tLS1C", "c2Vjb25k"] {
+            assert!(!shown.contains(piece), "{form}: {shown}");
+        }
+        assert!(shown.contains("***"), "{form}: {shown}");
+    }
+}
+
+#[test]
+fn base64_inside_a_larger_text_is_masked_in_each_alignment() {
+    let secret = b"correct horse battery staple";
+    for before in ["", "u", "us", "user:"] {
+        let whole = BASE64_STANDARD.encode([before.as_bytes(), secret, b"@host"].concat());
+        let shown = masked(&[secret], whole.as_bytes());
+        assert!(shown.len() < 24, "{before:?}: {shown}");
+    }
+}
+
+#[test]
+fn base64_wrapped_into_lines_is_masked() {
+    let secret: Vec<u8> = (0..200_u8).map(|i| b'a' + i % 26).collect();
+    for width in [64, 76] {
+        let text = BASE64_STANDARD.encode(&secret);
+        let lines: Vec<&str> = text
+            .as_bytes()
+            .chunks(width)
+            .map(|c| std::str::from_utf8(c).unwrap())
+            .collect();
+        let shown = masked(&[&secret], lines.join("\n").as_bytes());
+        assert!(
+            shown.chars().filter(char::is_ascii_alphanumeric).count() <= 4,
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn secrets_that_overlap_leave_nothing_of_either() {
+    assert_eq!(masked(&[b"abcd", b"cdef"], b"xabcdefy"), "x***y");
+    assert_eq!(masked(&[b"pass", b"password1"], b"a password1 b"), "a *** b");
+    assert_eq!(masked(&[b"pass", b"password1"], b"a password b"), "a ***word b");
+    assert_eq!(masked(&[b"word"], b"wordword wor"), "****** wor");
+}
+
+#[test]
+fn a_beginning_that_goes_on_differently_is_shown() {
+    assert_eq!(masked(&[b"secret"], b"secre secrex sec"), "secre secrex sec");
+}
+
+#[test]
+fn nothing_that_may_begin_a_secret_is_shown_early() {
+    let patterns = patterns(&[b"hunter2hunter3"]);
+    let (mut masker, mut out) = (Masker::default(), Vec::new());
+    masker.feed(&patterns, b"pw=hunter2", &mut out);
+    assert_eq!(out, b"pw=");
+    masker.feed(&patterns, b"hunter3", &mut out);
+    assert_eq!(out, b"pw=***");
+}
+
+#[test]
+fn a_secret_learnt_in_the_middle_of_a_stream_is_masked_from_there() {
+    let (mut masker, mut out) = (Masker::default(), Vec::new());
+    masker.feed(&Patterns::default(), b"before ", &mut out);
+    masker.feed(&patterns(&[b"token-1"]), b"token-1 after", &mut out);
+    assert_eq!(out, b"before *** after");
+}
+
+#[test]
+fn short_lines_of_a_long_secret_do_not_blot_out_everything() {
+    assert_eq!(
+        masked(&[b"{\n  \"a\"\n}\nlong enough"], b"x } y { long enough"),
+        "x } y { ***"
+    );
+}
+
+proptest! {
+    /// A slow obvious way: mark every byte that any form covers, then write runs of marks as one mask.
+    #[test]
+    fn agrees_with_a_slow_search(
+        secrets in prop::collection::vec("[ab]{3,5}", 1..4),
+        text in "[abc]{0,40}",
+        size in 1..10_usize,
+    ) {
+        let patterns = patterns(&secrets.iter().map(|s| s.as_bytes()).collect::<Vec<_>>());
+        let text = text.as_bytes();
+        let (mut masker, mut out) = (Masker::default(), Vec::new());
+        for chunk in text.chunks(size) {
+            masker.feed(&patterns, chunk, &mut out);
+        }
+        masker.finish(&patterns, &mut out);
+
+        let mut shown = Vec::new();
+        let mut until = 0;
+        for at in 0..text.len() {
+            let ends = patterns.forms.iter().filter(|f| text[at..].starts_with(f)).map(|f| at + f.len());
+            if let Some(end) = ends.max() {
+                if at >= until {
+                    shown.extend_from_slice(MASK);
+                }
+                until = until.max(end);
+            }
+            if at >= until {
+                shown.push(text[at]);
+            }
+        }
+        prop_assert_eq!(String::from_utf8(out), String::from_utf8(shown));
+    }
+}

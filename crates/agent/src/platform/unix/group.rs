@@ -1,0 +1,327 @@
+//! A task's processes, held together, and those of one try of a step.
+//!
+//! The runner is the subreaper of its tree: a process whose parent ends becomes the runner's child, so at any time the tree is exactly
+//! the runner's descendants, however its processes forked, whatever session or environment they gave themselves. Where control groups
+//! are ours, each try has one as well, which makes ending it a single act.
+//!
+//! Should the runner be killed, its direct children get SIGKILL from the kernel (PR_SET_PDEATHSIG; set in a child of the thread that
+//! started it, and sent when *that thread* ends: the runner starts everything from its one main thread). What those had started is
+//! ended by the agent ([`super::end_survivors`]).
+
+use super::{
+    Process, cgroup, proc,
+    reaper::{Exit, Reaper, Usage},
+    survivors::kill,
+};
+use rustix::{
+    fs::{Mode, OFlags},
+    pipe::{PipeFlags, pipe_with},
+    process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal, setsid},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    io,
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::PathBuf,
+    process::{Command, Stdio},
+    time::Duration,
+};
+use tokio::net::unix::pipe;
+
+/// A step's output as it comes.
+pub type Output = pipe::Receiver;
+
+/// What a process is started with.
+#[derive(Clone)]
+pub struct Launch {
+    /// Absolute path of the program.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Its whole environment.
+    pub env: BTreeMap<String, OsString>,
+    /// Its current folder.
+    pub dir: PathBuf,
+}
+
+/// Limits of one try.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Thousandths of a processor.
+    pub cpu_milli: Option<u64>,
+}
+
+/// What is sent to ask processes to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// SIGTERM.
+    Terminate,
+    /// SIGINT.
+    Interrupt,
+    /// SIGHUP.
+    HangUp,
+}
+
+/// All processes of a task.
+pub struct Containment {
+    cgroup: Option<String>,
+    reaper: Reaper,
+    detached: BTreeSet<u32>,
+    tries: u32,
+}
+
+impl Containment {
+    /// Takes hold of everything this process will start. Call it on the main thread, once.
+    pub fn new(uid: &str) -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        Ok(Self {
+            cgroup: cgroup::create(uid),
+            reaper: Reaper::start()?,
+            detached: BTreeSet::new(),
+            tries: 0,
+        })
+    }
+
+    /// What the agent needs to find the processes after the death of this one.
+    pub fn name(&self) -> Option<&str> {
+        self.cgroup.as_deref()
+    }
+
+    /// Makes ready for one try of a step. Limits that cannot be set are an error, and nothing may be started then.
+    pub fn group(&mut self, limits: Limits) -> io::Result<Group> {
+        self.tries += 1;
+        let cgroup = match &self.cgroup {
+            Some(task) => Some(cgroup::create_below(task, self.tries, limits)?),
+            None if limits == Limits::default() => None,
+            None => {
+                return Err(io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "limits need a control group (cgroup v2) that the agent may make; under systemd: Delegate=yes",
+                ));
+            }
+        };
+        self.reaper.take_usage();
+        Ok(Group {
+            cgroup,
+            reaper: self.reaper.clone(),
+            spared: self.detached.clone(),
+            session: None,
+        })
+    }
+
+    /// Lets processes live on until the end of the task.
+    pub fn spare(&mut self, processes: &[Process]) {
+        self.detached.extend(processes.iter().map(|p| p.pid));
+    }
+
+    /// All that still lives, as a group to be ended.
+    pub fn rest(&self) -> Group {
+        Group {
+            cgroup: self.cgroup.clone(),
+            reaper: self.reaper.clone(),
+            spared: BTreeSet::new(),
+            session: None,
+        }
+    }
+}
+
+impl Drop for Containment {
+    fn drop(&mut self) {
+        if let Some(group) = &self.cgroup {
+            cgroup::remove(group);
+        }
+    }
+}
+
+/// The processes of one try of a step.
+pub struct Group {
+    cgroup: Option<String>,
+    reaper: Reaper,
+    spared: BTreeSet<u32>,
+    /// Pid of the first process, which leads the session.
+    session: Option<u32>,
+}
+
+/// A started process with its output.
+pub struct Started {
+    /// Its pid.
+    pub pid: u32,
+    /// Its standard output.
+    pub stdout: Output,
+    /// Its standard error.
+    pub stderr: Output,
+}
+
+impl Group {
+    /// Starts a process: a session of its own, nothing on stdin, no handle but its three streams, inside the containment before its
+    /// program runs.
+    #[allow(unsafe_code)]
+    pub fn start(&mut self, launch: &Launch) -> io::Result<Started> {
+        let (stdout, child_stdout) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, child_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        let procs = self.cgroup.as_deref().map(cgroup_entry).transpose()?;
+        let parent = getpid();
+        let mut command = Command::new(&launch.program);
+        command
+            .args(&launch.args)
+            .env_clear()
+            .envs(&launch.env)
+            .current_dir(&launch.dir)
+            .stdin(Stdio::null())
+            .stdout(child_stdout)
+            .stderr(child_stderr);
+        let enter = move || {
+            setsid()?;
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            if getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into()); // the runner died before the line above
+            }
+            if let Some(procs) = &procs {
+                rustix::io::write(procs, b"0")?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure makes system calls only; it neither allocates nor takes locks.
+        unsafe { command.pre_exec(enter) };
+        let pid = self.reaper.register(|| Ok(command.spawn()?.id()))?;
+        drop(command); // closes our copies of the child's ends
+        self.session.get_or_insert(pid);
+        Ok(Started {
+            pid,
+            stdout: pipe::Receiver::from_owned_fd(stdout)?,
+            stderr: pipe::Receiver::from_owned_fd(stderr)?,
+        })
+    }
+
+    /// Waits for the end of a process started here.
+    pub async fn exited(&self, pid: u32) -> Exit {
+        self.reaper.exited(pid).await
+    }
+
+    /// All living processes of this try.
+    pub fn members(&self) -> Vec<Process> {
+        self.stats()
+            .into_iter()
+            .map(|s| Process {
+                pid: s.pid,
+                name: s.name,
+            })
+            .collect()
+    }
+
+    /// Those that set themselves apart: they left the session.
+    pub fn set_apart(&self) -> Vec<Process> {
+        self.stats()
+            .into_iter()
+            .filter(|s| Some(s.session) != self.session)
+            .map(|s| Process {
+                pid: s.pid,
+                name: s.name,
+            })
+            .collect()
+    }
+
+    /// Leaves these alone from now on.
+    pub fn spare(&mut self, processes: &[Process]) {
+        self.spared.extend(processes.iter().map(|p| p.pid));
+        if !processes.is_empty() {
+            self.cgroup = None; // it would end them all
+        }
+    }
+
+    /// Asks all processes of the step's session to end.
+    pub fn ask(&self, ask: Ask) {
+        let signal = match ask {
+            Ask::Terminate => Signal::TERM,
+            Ask::Interrupt => Signal::INT,
+            Ask::HangUp => Signal::HUP,
+        };
+        for stat in self.stats().iter().filter(|s| Some(s.session) == self.session) {
+            kill(stat.pid, signal);
+        }
+    }
+
+    /// Waits until none lives.
+    pub async fn gone(&self) {
+        while !self.stats().is_empty() {
+            // an end deep in the tree, below a living parent, is not told to us
+            let _ = tokio::time::timeout(Duration::from_millis(50), self.reaper.any_ended()).await;
+        }
+    }
+
+    /// Ends all processes and waits until none lives, at most `limit`. Returns what lives even then.
+    pub async fn end(&self, limit: Duration) -> Vec<Process> {
+        let end = tokio::time::Instant::now() + limit;
+        let mut rounds = 0_u32;
+        loop {
+            if let Some(group) = &self.cgroup {
+                cgroup::kill(group);
+            }
+            let left = self.stats();
+            for stat in &left {
+                kill(stat.pid, Signal::KILL);
+            }
+            if left.is_empty() || tokio::time::Instant::now() >= end {
+                return left
+                    .into_iter()
+                    .map(|s| Process {
+                        pid: s.pid,
+                        name: s.name,
+                    })
+                    .collect();
+            }
+            rounds += 1;
+            // the first rounds follow at once, so that a chain of short-lived processes does not run ahead of us
+            let pause = Duration::from_millis(u64::from(rounds.saturating_sub(20)).min(50));
+            let _ = tokio::time::timeout(pause, self.reaper.any_ended()).await;
+        }
+    }
+
+    /// What the processes of this try used, of those that ended.
+    pub fn usage(&self) -> Usage {
+        self.reaper.take_usage()
+    }
+
+    /// The runner's living descendants, but for spared ones and theirs.
+    fn stats(&self) -> Vec<proc::Stat> {
+        let all = proc::all();
+        let mut below: BTreeMap<u32, Vec<&proc::Stat>> = BTreeMap::new();
+        for stat in all.values() {
+            below.entry(stat.parent).or_default().push(stat);
+        }
+        let mut found = Vec::new();
+        let mut next = vec![std::process::id()];
+        while let Some(pid) = next.pop() {
+            for stat in below.get(&pid).into_iter().flatten() {
+                if self.spared.contains(&stat.pid) || self.spared.contains(&stat.session) {
+                    continue;
+                }
+                next.push(stat.pid);
+                if !stat.is_zombie() {
+                    found.push((*stat).clone());
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = &self.cgroup {
+            cgroup::remove(group);
+        }
+    }
+}
+
+fn cgroup_entry(group: &str) -> io::Result<OwnedFd> {
+    let path = format!("{group}/cgroup.procs");
+    Ok(rustix::fs::open(
+        path,
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
+}
