@@ -56,7 +56,9 @@ fn close(schema: &mut JSONSchemaProps) {
             schema.max_properties = Some(ENTRIES);
         }
         // what Rust calls uint32 is no format of OpenAPI
-        Some("integer") if schema.format.as_deref().is_some_and(|f| f.starts_with("uint")) => schema.format = None,
+        Some("integer") if schema.format.as_deref().is_some_and(|f| f.starts_with("uint")) => {
+            schema.format = None
+        }
         _ => {}
     }
     for property in schema.properties.iter_mut().flat_map(|p| p.values_mut()) {
