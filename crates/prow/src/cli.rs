@@ -76,6 +76,8 @@ pub enum Command {
     Top(top::Top),
     /// Look after nodes: enrolment tokens
     Node(node::NodeCommand),
+    /// Run the server
+    Server(server::ServerCommand),
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Print the versions of this program and of the server
@@ -102,6 +104,7 @@ impl Cli {
             Command::Uncordon(c) => c.run(global).await,
             Command::Top(c) => c.run(global).await,
             Command::Node(c) => c.run(global).await,
+            Command::Server(c) => c.run().await,
             Command::Completion(c) => c.run(),
             Command::Version(c) => c.run(global).await,
         }

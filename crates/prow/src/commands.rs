@@ -13,6 +13,7 @@ pub mod node;
 pub mod plan;
 pub mod resolve;
 pub mod run;
+pub mod server;
 
 pub mod top;
 pub mod version;

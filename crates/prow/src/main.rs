@@ -22,6 +22,7 @@ mod outcome;
 mod output;
 mod printer;
 mod select;
+mod serve;
 mod session;
 mod state;
 mod summary;

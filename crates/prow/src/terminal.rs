@@ -147,6 +147,24 @@ impl Drop for LiveLine {
     }
 }
 
+/// Waits until this process is asked to end: Ctrl-C, and on Unix SIGTERM.
+pub async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = tokio::signal::ctrl_c() => {}
+            }
+            return;
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await; // nobody can ask
+    }
+}
+
 /// Logs to stderr, by default warnings and worse.
 pub fn init_logging(filter: Option<&str>) {
     let filter = tracing_subscriber::EnvFilter::new(filter.unwrap_or("warn"));
