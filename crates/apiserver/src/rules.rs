@@ -8,11 +8,11 @@ use machinery::status::Status;
 use serde_json::{Value, json};
 
 /// Refuses deletes that would lose track of running work, and turns a delete without grace into a forced cancel.
-/// Answers the object the delete goes on with.
-pub(crate) fn before_delete(call: &Call<'_>, mut object: Value, options: &Options) -> Result<Value, Status> {
+/// Answers the object the delete goes on with, if it is another one.
+pub(crate) fn before_delete(call: &Call<'_>, object: &Value, options: &Options) -> Result<Option<Value>, Status> {
     let kind = call.kind();
     if kind.group != api::GROUP {
-        return Ok(object);
+        return Ok(None);
     }
     match kind.plural.as_str() {
         "tasks" if !is_part(call.user) => Err(Status::forbidden(
@@ -34,14 +34,21 @@ pub(crate) fn before_delete(call: &Call<'_>, mut object: Value, options: &Option
                     format!("a Job that is {phase} cannot be orphaned: nobody would end its Tasks; cancel it first, or delete it with --cascade=background"),
                 ));
             }
-            if options.grace == Some(0) && !finished {
-                let reason = object["spec"]["cancel"]["reason"].as_str().unwrap_or("deleted without grace").to_owned();
-                object["spec"]["cancel"] = json!({"reason": reason, "force": true});
-            }
-            Ok(object)
+            let forced = object["spec"]["cancel"]["force"] == true;
+            Ok((options.grace == Some(0) && !finished && !forced).then(|| force(object)))
         }
-        _ => Ok(object),
+        _ => Ok(None),
     }
+}
+
+/// The Job with a forced cancel.
+fn force(job: &Value) -> Value {
+    let mut job = job.clone();
+    let reason = job["spec"]["cancel"]["reason"].as_str().unwrap_or("deleted without grace").to_owned();
+    job["spec"]["cancel"] = json!({"reason": reason, "force": true});
+    let generation = job["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
+    job["metadata"]["generation"] = generation.into();
+    job
 }
 
 /// Whether a part of the control plane asks.

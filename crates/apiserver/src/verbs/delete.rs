@@ -130,10 +130,15 @@ async fn remove(call: &Call<'_>, mut current: Arc<Object>, options: &Options) ->
             (options.uid.as_deref(), &current.uid),
             (options.version.as_deref(), &version),
         )?;
-        let old = rules::before_delete(call, old, options)?;
+        let edited = rules::before_delete(call, &old, options)?;
+        let from = edited.as_ref().unwrap_or(&old);
         let grace = options.grace.unwrap_or(0);
-        let deletion = metadata::begin_deletion(kind, &old, call.now, grace, options.propagation);
-        let lost = match namespace::begin_deletion(kind, &old, deletion, call.now) {
+        let deletion = metadata::begin_deletion(kind, from, call.now, grace, options.propagation);
+        let deletion = match (namespace::begin_deletion(kind, from, deletion, call.now), edited) {
+            (Deletion::Unchanged, Some(edited)) => Deletion::Mark(edited),
+            (deletion, _) => deletion,
+        };
+        let lost = match deletion {
             Deletion::Unchanged => return Ok(Left::Held(current.json().clone())),
             Deletion::Remove if options.dry_run => return Ok(Left::Nothing),
             Deletion::Mark(marked) if options.dry_run => {

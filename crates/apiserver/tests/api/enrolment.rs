@@ -98,7 +98,7 @@ async fn names_are_the_tokens_and_nobody_elses() {
     let bearer = api.bearer(&token(&api, json!({"name-pattern": "web*"})).await);
     let csr = |name: &str| request(&format!("{name}-r"), &pki::Request::node(name).unwrap().csr_pem);
     bearer.post(REQUESTS, &csr("db1")).await.fails(403, "named web*");
-    api.admin().post(NODES, &json!({"metadata": {"name": "web1"}})).await.ok();
+    api.admin().post(NODES, &json!({"metadata": {"name": "web1"}, "spec": {}})).await.ok();
     bearer.post(REQUESTS, &csr("web1")).await.fails(403, "exists already");
     bearer.post(&format!("{REQUESTS}?dryRun=All"), &csr("web2")).await.ok();
     api.admin().get(&format!("{NODES}/web2")).await.fails(404, "not found");

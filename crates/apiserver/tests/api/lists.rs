@@ -131,9 +131,21 @@ async fn resource_versions_mean_what_they_mean_in_kubernetes() {
     let exact = admin.get(&format!("{MAPS}?resourceVersion={then}&resourceVersionMatch=Exact")).await.ok();
     assert_eq!(names(&exact), ["m00", "m01", "m02"]);
     assert_eq!((version(&exact), &exact["items"][2]["data"]["n"]), (then, &json!("0")));
-    admin.get(&format!("{MAPS}?resourceVersion=1&resourceVersionMatch=Exact")).await.fails(410, "too old");
     admin.get(&format!("{MAPS}?resourceVersion=soon")).await.fails(400, "resourceVersion");
     admin.get(&format!("{MAPS}?resourceVersionMatch=Exact")).await.fails(400, "resourceVersionMatch");
+}
+
+#[tokio::test]
+async fn an_exact_list_goes_back_as_far_as_the_history() {
+    let api = Api::with(|options| options.history_bytes = 3_000).await;
+    let admin = api.admin();
+    let first = version(&admin.post(MAPS, &map("a")).await.ok());
+    for i in 0..20 {
+        admin.post(MAPS, &map(&format!("b{i}"))).await.ok();
+    }
+    let exact = |revision: u64| format!("{MAPS}?resourceVersion={revision}&resourceVersionMatch=Exact");
+    admin.get(&exact(first)).await.fails(410, "too old");
+    assert_eq!(names(&admin.get(&exact(api.server.revision() - 2)).await.ok()).len(), 19);
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ async fn unknown_and_duplicate_fields_are_refused_reported_or_dropped() {
 async fn bodies_are_json_or_yaml_and_a_bad_one_is_told_where() {
     let api = Api::start().await;
     let admin = api.admin();
-    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: y}\ndata:\n  a: b\n";
+    let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata:\n  a: b\n";
     let made = admin.send("POST", MAPS, "application/yaml", yaml).await.ok();
     assert_eq!(made["data"]["a"], "b");
     admin.send("POST", MAPS, "application/yaml", "a: b\n  c: [").await.fails(400, "line 2");
@@ -135,7 +135,7 @@ async fn bodies_are_json_or_yaml_and_a_bad_one_is_told_where() {
     admin.send("POST", MAPS, "text/csv", "a,b").await.fails(415, "text/csv");
     admin.send("POST", MAPS, "application/json", "").await.fails(400, "the body is empty");
     admin.send("POST", MAPS, "application/json", "[]").await.fails(400, "ConfigMap");
-    let text = admin.clone().header("accept", "application/yaml").get(&format!("{MAPS}/y")).await;
+    let text = admin.clone().header("accept", "application/yaml").get(&format!("{MAPS}/yaml")).await;
     assert!(String::from_utf8_lossy(&text.text).contains("kind: ConfigMap"));
     admin.clone().header("accept", "image/png").get(MAPS).await.fails(406, "application/json");
 }

@@ -122,6 +122,6 @@ async fn built_in_objects_are_made_once() {
     let namespaces = api.admin().get("/api/v1/namespaces").await.ok();
     let names: Vec<_> = namespaces["items"].as_array().unwrap().iter().map(|n| n["metadata"]["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["default", "prow-node-leases", "prow-system"]);
-    let wrong = json!({"apiVersion": "prow.windows/v1", "kind": "Queue", "metadata": {"name": "Bad Name"}});
+    let wrong = json!({"apiVersion": "prow.windows/v1", "kind": "Queue", "metadata": {"name": "Bad Name"}, "spec": {}});
     assert!(api.server.ensure(&wrong).await.unwrap_err().to_string().contains("metadata.name"));
 }
