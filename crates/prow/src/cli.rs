@@ -76,6 +76,8 @@ pub enum Command {
     Top(top::Top),
     /// Look after nodes: enrolment tokens
     Node(node::NodeCommand),
+    /// Run server and agents on this machine, for development
+    Dev(dev::Dev),
     /// Run the server
     Server(server::ServerCommand),
     /// Print a completion script for a shell
@@ -104,6 +106,7 @@ impl Cli {
             Command::Uncordon(c) => c.run(global).await,
             Command::Top(c) => c.run(global).await,
             Command::Node(c) => c.run(global).await,
+            Command::Dev(c) => c.run().await,
             Command::Server(c) => c.run().await,
             Command::Completion(c) => c.run(),
             Command::Version(c) => c.run(global).await,

@@ -6,6 +6,7 @@ pub mod completion;
 pub mod cordon;
 pub mod delete;
 pub mod describe;
+pub mod dev;
 
 pub mod get;
 pub mod logs;

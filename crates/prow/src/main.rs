@@ -11,6 +11,7 @@ mod commands;
 mod fleet;
 mod follow;
 
+mod dev;
 mod enrolment;
 mod events;
 mod jsonpath;

@@ -10,6 +10,8 @@ mod listen;
 mod parts;
 mod private;
 
+pub use private::folder as private_folder;
+
 use crate::{outcome::Outcome, state};
 use anyhow::{Context, Result, anyhow};
 use api::{
@@ -175,7 +177,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
 }
 
 /// How long an orderly end may take before it is cut short.
-const FAREWELL: Duration = Duration::from_secs(20);
+pub const FAREWELL: Duration = Duration::from_secs(20);
 
 /// Runs a server until it is told to stop, or cannot go on.
 pub async fn run(options: Options) -> Result<Outcome> {
