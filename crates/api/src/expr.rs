@@ -290,13 +290,19 @@ impl<'a> Template<'a> {
     /// The text with the values in place: strings as they are, numbers and booleans in CEL's spelling, nothing for null.
     pub fn render(&self, scope: &Scope) -> Result<String, Error> {
         let mut text = String::new();
+        self.render_parts(scope, |part, _| text.push_str(part))?;
+        Ok(text)
+    }
+
+    /// The same in parts, in order; the flag tells what an expression gave from what the author wrote.
+    pub fn render_parts(&self, scope: &Scope, mut take: impl FnMut(&str, bool)) -> Result<(), Error> {
         for part in &self.0 {
             match part {
-                Part::Text(t) => text.push_str(t),
-                Part::Expression(e) => text.push_str(&show(scope.run(&parse(e)?)?)?),
+                Part::Text(t) => take(t, false),
+                Part::Expression(e) => take(&show(scope.run(&parse(e)?)?)?, true),
             }
         }
-        Ok(text)
+        Ok(())
     }
 }
 
