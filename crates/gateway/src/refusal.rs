@@ -10,7 +10,7 @@ const RETRY: u32 = 5;
 
 /// A refused request.
 #[derive(Debug)]
-pub(crate) struct Refusal(Status);
+pub(crate) struct Refusal(Box<Status>);
 
 impl Refusal {
     /// What is wrong, for people.
@@ -21,14 +21,14 @@ impl Refusal {
 
 impl From<Status> for Refusal {
     fn from(status: Status) -> Self {
-        Self(status)
+        Self(Box::new(status))
     }
 }
 
 impl From<LogError> for Refusal {
     fn from(error: LogError) -> Self {
         tracing::warn!(%error, "logs could not be served");
-        Self(match &error {
+        Self::from(match &error {
             LogError::Full(_) | LogError::Failed(_) | LogError::Closed | LogError::Database(_) => {
                 Status::unavailable(error.to_string(), RETRY)
             }
@@ -40,7 +40,7 @@ impl From<LogError> for Refusal {
 impl From<kube::Error> for Refusal {
     fn from(error: kube::Error) -> Self {
         tracing::warn!(%error, "a Task could not be read");
-        Self(Status::unavailable(
+        Self::from(Status::unavailable(
             format!("the Task could not be read: {error}"),
             RETRY,
         ))
