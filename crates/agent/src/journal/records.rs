@@ -46,6 +46,10 @@ pub enum AgentRecord {
         /// The phase it told.
         phase: TaskPhase,
     },
+    /// Every byte of the logs was acknowledged.
+    Shipped,
+    /// The Task is gone, or had ended on the server: nothing more is told of it.
+    Dropped,
     /// A record of a newer version.
     #[serde(other)]
     Other,

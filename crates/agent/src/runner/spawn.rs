@@ -4,6 +4,7 @@ use super::Identity;
 use crate::{layout::TaskDir, platform};
 use serde::{Deserialize, Serialize};
 use std::{
+    collections::BTreeMap,
     fs::OpenOptions,
     io,
     path::Path,
@@ -20,6 +21,9 @@ pub struct Options {
     /// When the last acknowledged renewal of the node's Lease was sent ([`platform::boot_nanos`]); the fence counts from it until the
     /// agent tells of a later one.
     pub renewed_at: u64,
+    /// Labels of the node, for expressions.
+    #[serde(default)]
+    pub node_labels: BTreeMap<String, String>,
     /// Set when an earlier runner died: the steps are over, only rollback and finally run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover: Option<Recover>,
@@ -40,6 +44,7 @@ impl Default for Options {
         Self {
             max_log_bytes: 64 << 20,
             renewed_at: platform::boot_nanos(),
+            node_labels: BTreeMap::new(),
             recover: None,
         }
     }
@@ -61,6 +66,14 @@ pub struct Spawned {
     pub identity: Identity,
     /// Resolves when the process ends. Dropping it changes nothing for the runner, which is still reaped.
     pub ended: JoinHandle<io::Result<ExitStatus>>,
+}
+
+/// Sees to it that a runner which was started but has not begun never will: it finds nothing to do. Does not disturb one that has.
+pub fn forbid(task: &TaskDir) -> io::Result<()> {
+    match std::fs::remove_file(task.path().join(Options::FILE)) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
 }
 
 /// Starts `program run-task <folder>` detached: in its own session, without our streams, in no group that ends with the agent.

@@ -1,11 +1,21 @@
 //! From the runner's journal to the Task's status.
 
 use crate::journal::{Entry, List, RunRecord};
-use api::task::{RollbackOutcome, StepPhase, StepStatus, TaskPhase, TaskStatus};
+use api::task::{RollbackOutcome, SYSTEM_ENDS, StepPhase, StepStatus, TaskPhase, TaskStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 /// Whether a runner ever took the task: a journal without a whole record means that nothing was started.
 pub fn has_begun(records: &[Entry<RunRecord>]) -> bool {
     !records.is_empty()
+}
+
+/// How a task ends whose work was stopped for this reason.
+pub fn phase_when_stopped(reason: &str) -> TaskPhase {
+    if matches!(reason, "Timeout" | "DeadlineExceeded") || SYSTEM_ENDS.contains(&reason) {
+        TaskPhase::Failed
+    } else {
+        TaskPhase::Cancelled
+    }
 }
 
 /// What the API should show of a task, from its whole journal so far. `claim`, `conditions` and `logsPending` are the agent's.
@@ -17,7 +27,7 @@ pub fn status_from_journal(records: &[Entry<RunRecord>]) -> TaskStatus {
         ..TaskStatus::default()
     };
     for entry in records {
-        apply(&mut status, entry);
+        apply(&mut status, &entry.record, &entry.at);
     }
     status
 }
@@ -51,18 +61,21 @@ pub fn status_when_lost(records: &[Entry<RunRecord>], reason: &str, message: &st
     status
 }
 
-fn apply(status: &mut TaskStatus, entry: &Entry<RunRecord>) {
-    match &entry.record {
+/// Takes one more record into account.
+pub(super) fn apply(status: &mut TaskStatus, record: &RunRecord, at: &MicroTime) {
+    match record {
         RunRecord::StepStarted {
             list, name, attempt, ..
         } => {
             running(status);
             status.started_steps |= *list == List::Steps;
-            status.started_at.get_or_insert_with(|| entry.at.clone());
+            status.started_at.get_or_insert_with(|| at.clone());
             let step = step(status, name);
             step.phase = StepPhase::Running;
             step.attempts = *attempt;
-            step.started_at.get_or_insert_with(|| entry.at.clone());
+            step.reason.clear();
+            step.exit_code = None;
+            step.started_at.get_or_insert_with(|| at.clone());
         }
         RunRecord::StepRetried {
             name,
@@ -85,7 +98,7 @@ fn apply(status: &mut TaskStatus, entry: &Entry<RunRecord>) {
             for step in status.steps.iter_mut().filter(|s| s.phase == StepPhase::Running) {
                 step.phase = StepPhase::Failed;
                 step.reason = reason.clone();
-                step.finished_at = Some(entry.at.clone());
+                step.finished_at = Some(at.clone());
             }
         }
         RunRecord::Finished {
@@ -102,7 +115,7 @@ fn apply(status: &mut TaskStatus, entry: &Entry<RunRecord>) {
             status.fatal = *fatal;
             status.retry_code = *retry_code;
             status.outputs = outputs.clone();
-            status.finished_at = Some(entry.at.clone());
+            status.finished_at = Some(at.clone());
         }
         RunRecord::RunnerStarted { .. } | RunRecord::StopSeen { .. } | RunRecord::Other => {}
     }

@@ -25,6 +25,9 @@ const INHERITED: [&str; 12] = [
 ];
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Runs a script that names no shell.
+pub const DEFAULT_SHELL: &str = "sh";
+
 /// What every step starts from, read afresh: some of the agent's own variables, over them /etc/environment (pam_env(7)).
 pub fn base_environment() -> BTreeMap<String, OsString> {
     let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));

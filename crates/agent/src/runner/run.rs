@@ -1,0 +1,219 @@
+//! The runner process: takes the task's folder, reads what is to be done, does it, and leaves the result in the journal.
+
+use super::{
+    Identity, Options,
+    control::Control,
+    link::Link,
+    outputs,
+    pump::Masks,
+    status::{has_begun, status_from_journal},
+    walk,
+};
+use crate::{
+    journal::{self, RunRecord, Writer},
+    layout::{self, TaskDir},
+    platform::{self, Containment},
+};
+use api::{
+    JobSpec, Task,
+    clock::{Clock, SystemClock},
+    task::{StepStatus, TaskPhase, TaskStatus},
+    work::Work,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use std::{collections::BTreeMap, ffi::OsString, fs::File, io, path::Path, sync::Arc, time::Duration};
+
+/// Room kept on the disk for the journal: outputs and status of a task fit in.
+const RESERVED: u64 = 512 << 10;
+
+/// Why a runner did nothing. After [`RunRecord::RunnerStarted`] was written there are no errors but a journal that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another runner holds the folder. It will report; a retry does not help.
+    #[error("another runner holds this task")]
+    Held,
+    /// A runner took the task before, so steps may have run. A retry never helps.
+    #[error("this task was run before; it is not run again")]
+    RanBefore,
+    /// Asked to recover a task that never began or has finished.
+    #[error("there is nothing to recover")]
+    NothingToRecover,
+    /// The folder is not usable.
+    #[error(transparent)]
+    Folder(#[from] layout::Error),
+    /// The journal is not usable.
+    #[error(transparent)]
+    Journal(#[from] journal::Error),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::System { what, source }
+}
+
+/// Runs the task of a folder. Call it on the process's main thread, which must live until the process ends: its children die with it.
+pub fn run(folder: &Path) -> Result<(), Error> {
+    platform::detach_from_session().map_err(system("leaving the session"))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(system("starting"))?;
+    runtime.block_on(async {
+        let task = TaskDir::of(folder)?;
+        let lock = platform::lock(&task.lock())
+            .map_err(system("locking the folder"))?
+            .ok_or(Error::Held)?;
+        let mut run = Run::take(task, lock, Arc::new(SystemClock))?;
+        let finish = match run.unreadable.take() {
+            Some(message) => walk::Finish::failed("WorkUnreadable", message),
+            None => walk::walk(&mut run).await?,
+        };
+        run.finish(finish).await
+    })
+}
+
+/// A task being run.
+pub(super) struct Run {
+    pub dir: TaskDir,
+    pub task: Task,
+    pub spec: JobSpec,
+    pub options: Options,
+    pub clock: Arc<dyn Clock>,
+    pub link: Link,
+    pub control: Control,
+    pub containment: Containment,
+    pub masks: Masks,
+    pub environment: BTreeMap<String, OsString>,
+    /// What is known of the task so far.
+    pub status: TaskStatus,
+    journal: Writer<RunRecord>,
+    unreadable: Option<String>,
+    _lock: File,
+}
+
+impl Run {
+    fn take(dir: TaskDir, lock: File, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+        let options = Options::load(&dir).map_err(system("reading runner.json"))?;
+        let (mut journal, records) = Writer::<RunRecord>::open(&dir.run_journal(), clock.clone())?;
+        let recovered = records
+            .iter()
+            .any(|e| matches!(e.record, RunRecord::Recovering { .. }));
+        let over = recovered || status_from_journal(&records).phase.is_terminal();
+        match (&options.recover, has_begun(&records)) {
+            (None, true) => return Err(Error::RanBefore),
+            (Some(_), begun) if !begun || over => return Err(Error::NothingToRecover),
+            _ => {}
+        }
+        let (link, orders) =
+            Link::open(&dir, options.renewed_at).map_err(system("listening for the agent"))?;
+        let containment = Containment::new(dir.uid()).map_err(system("taking hold of child processes"))?;
+        journal.reserve(RESERVED);
+        journal.append(&RunRecord::RunnerStarted {
+            runner: Identity::of(std::process::id()).map_err(system("identifying this process"))?,
+            containment: containment.name().map(str::to_owned),
+        })?;
+        if let Some(recover) = &options.recover {
+            journal.append(&RunRecord::Recovering {
+                reason: recover.reason.clone(),
+                message: recover.message.clone(),
+            })?;
+        }
+        let records = journal::read(&dir.run_journal())?;
+        let (task, spec, unreadable) = match read_work(&dir) {
+            Ok((task, spec)) => (task, spec, None),
+            Err(message) => (
+                Task::new("", api::TaskSpec::default()),
+                JobSpec::default(),
+                Some(message),
+            ),
+        };
+        let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
+        let control = Control::new(
+            orders,
+            task.spec.fence_seconds.map(seconds),
+            seconds(spec.termination_grace_period_seconds),
+            seconds(spec.task_timeout_seconds),
+        );
+        Ok(Self {
+            control,
+            link,
+            containment,
+            masks: Masks::default(),
+            environment: platform::base_environment(),
+            status: status_from_journal(&records),
+            dir,
+            task,
+            spec,
+            options,
+            clock,
+            journal,
+            unreadable,
+            _lock: lock,
+        })
+    }
+
+    /// Writes a record and tells the agent.
+    pub fn record(&mut self, record: &RunRecord) -> Result<(), Error> {
+        self.journal.append(record)?;
+        let now = self.now();
+        super::status::apply(&mut self.status, record, &now);
+        self.link.progress();
+        Ok(())
+    }
+
+    pub fn now(&self) -> MicroTime {
+        MicroTime(self.clock.now())
+    }
+
+    /// What is known of a step so far.
+    pub fn step(&self, name: &str) -> Option<&StepStatus> {
+        self.status.steps.iter().find(|s| s.name == name)
+    }
+
+    /// Bytes of all outputs so far, but for one step's.
+    pub fn output_bytes(&self, but: &str) -> usize {
+        let others = self.status.steps.iter().filter(|s| s.name != but);
+        others.map(|s| outputs::size(&s.outputs)).sum()
+    }
+
+    /// Ends what still lives, clears up, and writes the last record.
+    async fn finish(mut self, mut finish: walk::Finish) -> Result<(), Error> {
+        let left = self.containment.rest().end(super::exec::ABANDON_AFTER).await;
+        if !left.is_empty() {
+            let names: Vec<String> = left.iter().map(|p| format!("{} ({})", p.pid, p.name)).collect();
+            finish.phase = TaskPhase::Failed;
+            finish.reason = "Abandoned".into();
+            finish.message = format!("these processes cannot be ended: {}", names.join(", "));
+        }
+        if let Err(error) = platform::remove_tree(&self.dir.workspace()) {
+            tracing::warn!(%error, path = %self.dir.workspace().display(), "the workspace stays");
+        }
+        let record = RunRecord::Finished {
+            phase: finish.phase,
+            reason: finish.reason,
+            message: self.masks.text(&finish.message),
+            fatal: finish.fatal,
+            retry_code: finish.retry_code,
+            outputs: finish.outputs,
+        };
+        self.record(&record)?;
+        self.journal.sync()?;
+        self.journal.release();
+        Ok(())
+    }
+}
+
+fn read_work(dir: &TaskDir) -> Result<(Task, JobSpec), String> {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
+    let task: Task = serde_json::from_str(&read(&dir.task_json())?).map_err(|e| format!("task.json: {e}"))?;
+    let spec = Work::read(&read(&dir.job_json())?, &task.spec.job_ref.work_hash)
+        .map_err(|e| format!("job.json: {e}"))?;
+    Ok((task, spec))
+}
