@@ -1,0 +1,26 @@
+# What can be done here. Needs Rust and make; the scripts install or name whatever else they need.
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test check soak
+
+# rounds of the crash and chaos suites
+ROUNDS ?= 2
+export ROUNDS
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build prow and prow-agent for use, into target/release
+	cargo build --release --locked -p prow -p prow-agent
+
+demo: ## Build, run a server with three agents, and watch real jobs run
+	@scripts/demo
+
+check: ## Format, lints and generated files: what can be told without running anything
+	@scripts/check
+
+test: ## Every suite
+	@scripts/test
+
+soak: ## The crash and chaos suites at full length; ROUNDS=n to choose
+	@ROUNDS=$(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),100) scripts/soak
