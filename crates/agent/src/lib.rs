@@ -9,3 +9,4 @@ pub mod local;
 pub mod mask;
 pub mod platform;
 pub mod runner;
+pub mod service;

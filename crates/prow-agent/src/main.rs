@@ -1,6 +1,9 @@
 //! The `prow-agent` binary: one file a command.
 
+mod logging;
+mod run;
 mod run_task;
+mod status;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -15,6 +18,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Runs the agent: enrols this host if need be, then takes the tasks bound to it.
+    Run(run::Run),
+    /// Shows what this host's agent knows: node, certificate, tasks.
+    Status(status::Status),
+    /// Prints the version.
+    Version,
     /// Runs one task; the agent starts this for each task it has claimed.
     #[command(hide = true)]
     RunTask(run_task::RunTask),
@@ -22,6 +31,12 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Run(command) => command.run(),
+        Command::Status(command) => command.run(),
+        Command::Version => {
+            println!("prow-agent {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
         Command::RunTask(command) => command.run(),
     };
     match result {

@@ -122,14 +122,11 @@ impl Written {
             .server
             .ok_or_else(|| Error::NoServer(data_dir.join("agent.yaml")))?;
         let retention = self.task_retention.unwrap_or_else(|| "24h".into());
-        let task_retention = duration::parse(&retention)
-            .ok()
-            .and_then(|d| Duration::try_from(d).ok())
-            .ok_or(Error::Value {
-                name: "taskRetention",
-                value: retention,
-                wanted: "duration such as 24h or 90m",
-            })?;
+        let task_retention = duration::parse(&retention).map_err(|_| Error::Value {
+            name: "taskRetention",
+            value: retention,
+            wanted: "duration such as 24h or 90m",
+        })?;
         Ok(Settings {
             data_dir,
             server,
@@ -180,13 +177,21 @@ mod tests {
         let settings = settle(flags.or(Written::load(folder.path()).unwrap())).unwrap();
         assert_eq!((settings.server.as_str(), settings.slots), ("https://flag:1", 7));
         assert_eq!(settings.task_retention, Duration::from_secs(90 * 60));
-        assert_eq!((settings.min_free_disk, settings.max_log_bytes), (2 << 30, 64 << 20));
+        assert_eq!(
+            (settings.min_free_disk, settings.max_log_bytes),
+            (2 << 30, 64 << 20)
+        );
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(settle(Written::default()).unwrap_err().to_string().contains("agent.yaml"));
+        assert!(
+            settle(Written::default())
+                .unwrap_err()
+                .to_string()
+                .contains("agent.yaml")
+        );
         std::fs::write(folder.path().join("agent.yaml"), "slot: 7\n").unwrap();
         let error = Written::load(folder.path()).unwrap_err().to_string();
         assert!(error.contains("slot"), "{error}");

@@ -1,0 +1,80 @@
+//! `prow-agent run`: the agent in the foreground, as a service or as a child of `prow dev`.
+
+use agent::service::{self, Settings, Written};
+use anyhow::Context;
+use api::clock::SystemClock;
+use clap::Args;
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Flags of `run`; what they leave out is read from agent.yaml in the data folder.
+#[derive(Args)]
+pub struct Run {
+    /// Folder for identity and tasks; made private to this account
+    #[arg(long, env = "PROW_AGENT_DATA_DIR", default_value = "/var/lib/prow")]
+    data_dir: PathBuf,
+    /// The server, https://HOST:PORT
+    #[arg(long, env = "PROW_SERVER")]
+    server: Option<String>,
+    /// Join token, as `prow node token create` prints it; needed once
+    #[arg(long, env = "PROW_JOIN_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Name of the node; the host's name if left out
+    #[arg(long)]
+    name: Option<String>,
+    /// Seconds between renewals of the node's Lease; after four without one the node counts as lost
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    renew_seconds: u64,
+    /// Tasks at once; the number of CPUs, at least 2, if left out
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    slots: Option<u32>,
+    /// How long folders of finished tasks are kept, such as 24h
+    #[arg(long)]
+    task_retention: Option<String>,
+    /// The most a step's log may hold, such as 64Mi
+    #[arg(long)]
+    max_log_size: Option<String>,
+    /// Below this much free disk no new task is taken, such as 1Gi
+    #[arg(long)]
+    min_free_disk: Option<String>,
+}
+
+impl Run {
+    /// Runs until a signal or a foreign holder of the Lease ends it.
+    pub fn run(self) -> anyhow::Result<()> {
+        super::logging::start();
+        let settings = self.settings()?;
+        // One thread is enough for all an agent does, and keeps it small.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("cannot start")?;
+        runtime.block_on(async {
+            let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let shutdown = async move {
+                tokio::select! {
+                    _ = term.recv() => {}
+                    _ = int.recv() => {}
+                }
+                tracing::info!("stopping; running tasks go on");
+            };
+            service::run(settings, Arc::new(SystemClock), shutdown).await?;
+            Ok(())
+        })
+    }
+
+    fn settings(self) -> anyhow::Result<Settings> {
+        let flags = Written {
+            server: self.server,
+            name: self.name,
+            slots: self.slots,
+            task_retention: self.task_retention,
+            max_log_size: self.max_log_size.map(api::quantity::Quantity),
+            min_free_disk: self.min_free_disk.map(api::quantity::Quantity),
+        };
+        let program = std::env::current_exe().context("cannot find this program")?;
+        let file = Written::load(&self.data_dir)?;
+        let renew = Duration::from_secs(self.renew_seconds);
+        Ok(flags.or(file).settle(self.data_dir, program, self.token, renew)?)
+    }
+}
