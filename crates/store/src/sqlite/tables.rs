@@ -70,10 +70,22 @@ pub(super) fn last(db: &Connection) -> Result<Revision> {
     Ok(logged.max(Meta::Compacted.read(db)?))
 }
 
-/// The living entry at `key`.
+/// The living entry at `key`. Not one statement with a join: SQLite prepares that anew for each key.
 pub(super) fn current(db: &Connection, key: &Arc<str>) -> Result<Option<Entry>> {
-    db.prepare_cached("SELECT log.rev, log.value FROM cur JOIN log ON log.rev = cur.rev WHERE cur.key = ?1")?
-        .query_row([&**key], |row| {
+    let rev = db
+        .prepare_cached("SELECT rev FROM cur WHERE key = ?1")?
+        .query_row([&**key], |row| row.get(0))
+        .optional()?;
+    match rev {
+        Some(rev) => logged(db, key, rev),
+        None => Ok(None),
+    }
+}
+
+/// What the change at `rev` put at `key`.
+fn logged(db: &Connection, key: &Arc<str>, rev: i64) -> Result<Option<Entry>> {
+    db.prepare_cached("SELECT rev, value FROM log WHERE rev = ?1")?
+        .query_row([rev], |row| {
             Ok(Entry {
                 key: key.clone(),
                 revision: revision(row, 0)?,
@@ -150,7 +162,7 @@ pub(super) fn changes(
         let key: Arc<str> = key.into();
         let value = row.get_ref(2)?.as_blob_or_null()?.map(Bytes::copy_from_slice);
         let previous = match row.get::<_, Option<i64>>(3)? {
-            Some(rev) => superseded(db, &key, rev)?,
+            Some(rev) => logged(db, &key, rev)?,
             None => None,
         };
         batches.push(Batch {
@@ -160,18 +172,6 @@ pub(super) fn changes(
     }
     let complete = if looked < rows { upto } else { last };
     Ok((batches, complete))
-}
-
-fn superseded(db: &Connection, key: &Arc<str>, rev: i64) -> Result<Option<Entry>> {
-    db.prepare_cached("SELECT rev, value FROM log WHERE rev = ?1")?
-        .query_row([rev], |row| {
-            Ok(Entry {
-                key: key.clone(),
-                revision: revision(row, 0)?,
-                value: value(row, 1)?,
-            })
-        })
-        .optional()
 }
 
 /// Removes what the next `rows` changes after `swept` have superseded, and those of them that are deletions; the
