@@ -31,7 +31,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway over `logs`. `tasks` must keep each Task's `spec.nodeName` and `status`; `client` asks for what it has
+    /// A gateway over `logs`. `tasks` must watch all Tasks and keep each one's `spec.nodeName` and `status`; `client` asks for what it has
     /// not seen yet.
     pub fn new(logs: Arc<dyn Logs>, tasks: Informer<Task>, client: Client) -> Self {
         Self {

@@ -3,11 +3,16 @@
 use crate::refusal::Refusal;
 use api::task::Task;
 use informer::{Change, Informer};
-use kube::{Api, Client};
+use kube::api::ListParams;
+use kube::{Api, Client, Resource};
 use logs::Logs;
+use serde::Deserialize;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::watch;
+
+/// Tasks asked for in one list request.
+const PAGE: u32 = 500;
 
 pub(crate) struct Tasks {
     seen: Informer<Task>,
@@ -45,10 +50,52 @@ impl Tasks {
         Ok(task.filter(wanted).map(Arc::new))
     }
 
+    /// The uids of all Tasks there are. Asked of the API, not of the watch cache: that leaves out Tasks it cannot decode,
+    /// whose logs must stay.
+    async fn living(&self) -> Result<HashSet<String>, kube::Error> {
+        let mut uids = HashSet::new();
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let request = kube::core::Request::new(Task::url_path(&(), None)).list(&page);
+            let listed: Listed = self
+                .client
+                .request(request.map_err(kube::Error::BuildRequest)?)
+                .await?;
+            uids.extend(listed.items.into_iter().map(|item| item.metadata.uid));
+            match listed.metadata.next {
+                Some(next) if !next.is_empty() => page = page.continue_token(&next),
+                _ => return Ok(uids),
+            }
+        }
+    }
+
     /// Hears of all endings from now on.
     pub(crate) fn endings(&self) -> watch::Receiver<()> {
         self.endings.subscribe()
     }
+}
+
+/// A list of Tasks, of which only who they are is read.
+#[derive(Deserialize)]
+struct Listed {
+    metadata: ListedMeta,
+    items: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct ListedMeta {
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: ItemMeta,
+}
+
+#[derive(Deserialize)]
+struct ItemMeta {
+    uid: String,
 }
 
 /// What of a step's log is still to come.
@@ -109,20 +156,22 @@ pub(crate) async fn run(tasks: &Tasks, logs: &dyn Logs) {
 
 /// Removes the logs of Tasks that went while nobody looked.
 async fn sweep(tasks: &Tasks, logs: &dyn Logs) {
-    // Listed first: a Task that has logs by now is older than the list of Tasks waited for next.
-    let with_logs = match logs.tasks().await {
-        Ok(with_logs) => with_logs,
+    // Logs first: a Task that has logs by now is older than the list of Tasks that follows.
+    let found = match logs.tasks().await {
+        Ok(with_logs) if with_logs.is_empty() => return,
+        Ok(with_logs) => tasks
+            .living()
+            .await
+            .map(|living| (with_logs, living))
+            .map_err(|e| e.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let (with_logs, living) = match found {
+        Ok(found) => found,
         Err(error) => {
-            return tracing::warn!(%error, "logs of Tasks that are gone are kept until the next start");
+            return tracing::warn!(error, "logs of Tasks that are gone are kept until the next start");
         }
     };
-    tasks.seen.synced().await;
-    let living: HashSet<_> = tasks
-        .seen
-        .all()
-        .iter()
-        .filter_map(|task| task.metadata.uid.clone())
-        .collect();
     for uid in with_logs.iter().filter(|uid| !living.contains(&***uid)) {
         remove(logs, uid).await;
     }

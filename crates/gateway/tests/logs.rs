@@ -459,18 +459,28 @@ async fn logs_go_with_their_task() {
 async fn logs_of_tasks_that_went_while_the_server_was_down_are_removed_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let logs: Arc<dyn Logs> = Arc::new(logs::Sqlite::open(folder.path(), logs::Options::default()).unwrap());
-    for uid in ["uid-0", "uid-1"] {
+    for uid in ["uid-0", "uid-1", "uid-2", "uid-3"] {
         logs.append(&Log::new(uid, "patch"), 0, "text\n".into())
             .await
             .unwrap();
     }
     let api = FakeApi::default();
     api.apply(running());
+    let mut unreadable = running();
+    unreadable["metadata"] = json!({"namespace": "ops", "name": "web-2", "uid": "uid-2"});
+    unreadable["spec"] = json!({"nodeName": 7});
+    api.apply(unreadable);
     let stage = Stage::over(api, logs, folder).await;
-    while stage.logs.tasks().await.unwrap().len() > 1 {
+    while stage.logs.tasks().await.unwrap().len() > 2 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(&*stage.logs.tasks().await.unwrap()[0], "uid-1");
+    let mut kept = stage.logs.tasks().await.unwrap();
+    kept.sort();
+    assert_eq!(
+        kept.iter().map(|uid| &**uid).collect::<Vec<_>>(),
+        ["uid-1", "uid-2"],
+        "a Task nobody can decode keeps its logs"
+    );
     assert_eq!(stage.read("").await, "text\n");
 }
 

@@ -152,7 +152,6 @@ impl Store for Memory {
     }
 
     async fn head(&self) -> Result<Head, StoreError> {
-        self.state.lock().open()?;
         Ok(self.feed.head())
     }
 

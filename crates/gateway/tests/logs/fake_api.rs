@@ -27,7 +27,7 @@ struct Objects {
 impl FakeApi {
     pub fn client(&self) -> Client {
         let router = Router::new()
-            .route("/apis/prow.windows/v1/tasks", get(watch))
+            .route("/apis/prow.windows/v1/tasks", get(list_or_watch))
             .route(
                 "/apis/prow.windows/v1/namespaces/{namespace}/tasks/{name}",
                 get(read),
@@ -89,7 +89,30 @@ fn line(kind: &str, object: &Value) -> Bytes {
     Bytes::from(format!("{}\n", json!({"type": kind, "object": object})))
 }
 
-async fn watch(State(api): State<FakeApi>) -> Response {
+async fn list_or_watch(State(api): State<FakeApi>, OriginalUri(uri): OriginalUri) -> Response {
+    let query = uri.query().unwrap_or_default();
+    if query.contains("watch=true") {
+        watch(&api)
+    } else {
+        list(&api, query)
+    }
+}
+
+/// One Task a page, whatever limit is asked for.
+fn list(api: &FakeApi, query: &str) -> Response {
+    let objects = api.0.lock();
+    let skip = query
+        .split_once("continue=")
+        .and_then(|(_, token)| token.split('&').next()?.parse().ok())
+        .unwrap_or(0usize);
+    let items: Vec<_> = objects.tasks.values().skip(skip).take(1).collect();
+    let more = skip + 1 < objects.tasks.len();
+    let meta = json!({"resourceVersion": objects.version.to_string(), "continue": if more { (skip + 1).to_string() } else { String::new() }});
+    let list = json!({"kind": "TaskList", "apiVersion": "prow.windows/v1", "metadata": meta, "items": items});
+    ([("content-type", "application/json")], list.to_string()).into_response()
+}
+
+fn watch(api: &FakeApi) -> Response {
     let (lines, told) = mpsc::unbounded();
     let mut objects = api.0.lock();
     let send = |line| drop(lines.unbounded_send(Ok::<_, Infallible>(line)));
