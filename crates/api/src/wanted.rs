@@ -25,6 +25,7 @@ mod members;
 mod outlook;
 mod ranges;
 mod rules;
+pub mod snapshot;
 
 pub use attempt::{Attempt, Cost, FINAL_REASONS, Final, Marks, Verdict, reason};
 pub use index::{Again, Key, Standing};

@@ -13,9 +13,11 @@
 mod cache;
 mod changes;
 mod decode;
+mod shared;
 mod watch;
 
 pub use changes::{Change, Changes};
+pub use shared::{NODE_LEASES, Shared, of_job, on_node};
 
 use cache::Cache;
 use kube::{Client, Resource};

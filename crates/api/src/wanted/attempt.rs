@@ -110,6 +110,8 @@ pub struct Attempt {
     pub node: Arc<str>,
     /// What it means for the index.
     pub verdict: Verdict,
+    /// When its Task was made; not known of one that is being made.
+    pub made: Option<Timestamp>,
     /// When it ended; of an open one, when it was made.
     pub time: Option<Timestamp>,
     /// Numbers about its steps.
@@ -131,6 +133,7 @@ impl Attempt {
             number: u32::try_from(task.spec.attempt).unwrap_or(0),
             node: task.spec.node_name.as_str().into(),
             verdict,
+            made,
             time: ended.or(made),
             marks,
         }

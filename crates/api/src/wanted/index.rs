@@ -75,6 +75,8 @@ pub(super) struct Index {
     pub retries: u32,
     pub fail_job: bool,
     pub marks: Marks,
+    /// When its first Task was made.
+    pub made: Option<Timestamp>,
 }
 
 impl Index {
@@ -97,6 +99,7 @@ impl Index {
                 Marks::default()
             },
             fail_job: walk.fail_job,
+            made: attempts.iter().filter_map(|a| a.made).min(),
             retries: u32::try_from(started.saturating_sub(1)).unwrap_or(u32::MAX),
             standing,
         }

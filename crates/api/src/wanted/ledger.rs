@@ -46,7 +46,7 @@ pub(super) struct Totals {
     pub changed: u32,
     /// Indexes that a rule lets fail the Job.
     pub fail_job: u32,
-    /// Times at which Tasks were made.
+    /// Indexes by the time their first Task was made.
     pub made: BTreeMap<Timestamp, u32>,
 }
 
@@ -101,6 +101,13 @@ impl Totals {
         count(&mut self.drifted, index.marks.drifted, add);
         count(&mut self.changed, index.marks.changed, add);
         count(&mut self.fail_job, u32::from(index.fail_job), add);
+        if let Some(made) = index.made {
+            let indexes = self.made.entry(made).or_default();
+            count(indexes, 1, add);
+            if *indexes == 0 {
+                self.made.remove(&made);
+            }
+        }
     }
 }
 
@@ -160,38 +167,20 @@ impl Ledger {
     pub fn apply(&mut self, task: &Task) -> Option<Key> {
         let key = self.key_of(task)?;
         let attempt = Attempt::of(task, &self.rules);
-        let made = task.metadata.creation_timestamp.as_ref().map(|t| t.0);
-        let new = self.change(&key, |attempts| {
-            let place = attempts.binary_search_by_key(&attempt.number, |a| a.number);
-            match place {
+        self.change(&key, |attempts| {
+            match attempts.binary_search_by_key(&attempt.number, |a| a.number) {
                 Ok(at) => attempts[at] = attempt,
                 Err(at) => attempts.insert(at, attempt),
             }
-            place.is_err()
         });
-        if let (true, Some(made)) = (new, made) {
-            *self.totals.made.entry(made).or_default() += 1;
-        }
         Some(key)
     }
 
-    /// Forgets a Task; its index is as if it had never been.
+    /// Forgets a Task, as if it had never been; tells which index it belonged to.
     pub fn remove(&mut self, task: &Task) -> Option<Key> {
         let key = self.key_of(task)?;
         let number = u32::try_from(task.spec.attempt).unwrap_or(0);
-        let gone = self.change(&key, |attempts| {
-            let before = attempts.len();
-            attempts.retain(|a| a.number != number);
-            before != attempts.len()
-        });
-        if let (true, Some(made)) = (gone, &task.metadata.creation_timestamp)
-            && let Some(n) = self.totals.made.get_mut(&made.0)
-        {
-            *n -= 1;
-            if *n == 0 {
-                self.totals.made.remove(&made.0);
-            }
-        }
+        self.change(&key, |attempts| attempts.retain(|a| a.number != number));
         Some(key)
     }
 
@@ -207,7 +196,7 @@ impl Ledger {
         (index < self.completions).then_some(Key::Index(index))
     }
 
-    fn change(&mut self, key: &Key, edit: impl FnOnce(&mut Vec<Attempt>) -> bool) -> bool {
+    fn change(&mut self, key: &Key, edit: impl FnOnce(&mut Vec<Attempt>)) {
         let old = self.touched.remove(key);
         let mut attempts = match old {
             Some((attempts, index)) => {
@@ -216,10 +205,10 @@ impl Ledger {
             }
             None => Vec::new(),
         };
-        let edited = edit(&mut attempts);
+        edit(&mut attempts);
         if attempts.is_empty() {
             self.untouch(key);
-            return edited;
+            return;
         }
         match key {
             Key::Index(index) => self.fresh.remove(*index),
@@ -230,7 +219,6 @@ impl Ledger {
         let index = Index::judge(&self.rules, &self.uid, key, &attempts);
         self.totals.count(&index, true);
         self.touched.insert(key.clone(), (attempts, index));
-        edited
     }
 
     fn untouch(&mut self, key: &Key) {

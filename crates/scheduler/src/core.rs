@@ -1,0 +1,100 @@
+//! The scheduler's core: a deterministic state machine. Events in, decisions out; no clock, no randomness, no I/O of its own.
+//!
+//! [`Core::apply`] takes in an event, [`Core::next`] makes one decision in numbered phases:
+//!
+//! 1. timers that are due bring indexes back (backoff, rejections, pauses, deadlines);
+//! 2. indexes that end without a start are recorded;
+//! 3. work that has been parked for long gets a node reserved, so that small work does not starve it;
+//! 4. a queue is chosen: highest tier, then the one that was given the least by weight;
+//! 5. its head is taken: priority, age, uid, index. Retries keep their place;
+//! 6. nodes are filtered and scored ([`filters`], [`scores`]); PerNode items carry their node;
+//! 7. the best is assumed taken at once, before any watch shows it, and returned. If none fits, the lane is parked.
+//!
+//! The cost of a placement depends on neither the amount of waiting work (lanes of equal work, ranges of indexes) nor much on the
+//! number of nodes (bit sets per signature).
+
+mod amounts;
+mod bits;
+mod event;
+mod explain;
+mod filters;
+mod intake;
+mod job;
+mod place;
+mod queue;
+mod scores;
+mod signature;
+mod timers;
+mod world;
+
+pub use event::{Event, Placement};
+pub use job::Record;
+
+use amounts::Amounts;
+use api::{Task, wanted::Key};
+use explain::Explanations;
+use jiff::Timestamp;
+use job::JobState;
+use queue::{Order, QueueState};
+use signature::{SignatureId, Signatures};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+use timers::Timers;
+use world::{NodeId, World};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Core {
+    world: World,
+    signatures: Signatures,
+    queues: BTreeMap<String, QueueState>,
+    jobs: BTreeMap<Arc<str>, JobState>,
+    /// Tasks by `<namespace>/<name>`.
+    tasks: HashMap<String, TaskUse>,
+    /// Names of Tasks by the uid of their Job, whether that is known or not.
+    tasks_of: HashMap<Arc<str>, BTreeSet<String>>,
+    /// Signatures with a parked lane.
+    parked: BTreeSet<SignatureId>,
+    /// PerNode Jobs with an item that waits for a node.
+    waiters: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+    /// PerNode Jobs that take in nodes as they join.
+    live: BTreeSet<Arc<str>>,
+    /// Jobs with something to record.
+    recording: BTreeSet<Arc<str>>,
+    /// Nodes kept free for work that starved.
+    reserved: BTreeMap<NodeId, (Order, String)>,
+    /// When starved work is looked for next.
+    starved_at: Option<Timestamp>,
+    timers: Timers,
+    explanations: Explanations,
+    seed: usize,
+}
+
+/// What a Task takes on its node.
+#[derive(Debug)]
+struct TaskUse {
+    task: Arc<Task>,
+    node: NodeId,
+    job: Arc<str>,
+    key: Option<Key>,
+    queue: Option<String>,
+    /// What it holds of the node; nothing once it ended.
+    holds: Option<Amounts>,
+    /// Whether the watch has shown it.
+    confirmed: bool,
+}
+
+impl Core {
+    /// A core that knows nothing yet. The seed decides where searches begin.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            seed: usize::try_from(seed % 1_000_003).unwrap_or(0),
+            ..Default::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

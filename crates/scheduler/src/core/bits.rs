@@ -1,0 +1,93 @@
+//! A set of small numbers as bits: which nodes fit a signature, which have a free slot.
+
+/// A set of small numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Puts `n` in or takes it out; tells whether that changed anything.
+    pub fn set(&mut self, n: usize, on: bool) -> bool {
+        let (word, bit) = (n / 64, 1u64 << (n % 64));
+        if word >= self.0.len() {
+            if !on {
+                return false;
+            }
+            self.0.resize(word + 1, 0);
+        }
+        let was = self.0[word] & bit != 0;
+        if on {
+            self.0[word] |= bit;
+        } else {
+            self.0[word] &= !bit;
+        }
+        was != on
+    }
+
+    /// Whether `n` is in the set.
+    pub fn has(&self, n: usize) -> bool {
+        self.0.get(n / 64).is_some_and(|word| word & 1 << (n % 64) != 0)
+    }
+
+    /// Whether nothing is in the set.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| *word == 0)
+    }
+
+    /// What is in both sets, from `start` up and then from the beginning up to it.
+    pub fn both<'a>(&'a self, other: &'a Bits, start: usize) -> impl Iterator<Item = usize> + 'a {
+        let words = self.0.len().min(other.0.len());
+        let first = (start / 64).min(words);
+        let from_start = u64::MAX << (start % 64);
+        // the word of `start` is visited twice: its upper bits first, its lower bits last
+        (0..=words).flat_map(move |i| {
+            let at = (first + i) % words.max(1);
+            let mask = match i {
+                0 if first < words => from_start,
+                _ if i == words && first < words => !from_start,
+                _ if i == words => 0,
+                _ => u64::MAX,
+            };
+            let word = self
+                .0
+                .get(at)
+                .zip(other.0.get(at))
+                .map_or(0, |(a, b)| a & b & mask);
+            ones(word).map(move |bit| at * 64 + bit)
+        })
+    }
+}
+
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        (word != 0).then(|| {
+            word &= word - 1;
+            bit
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    proptest! {
+        #[test]
+        fn both_is_the_intersection_turned_to_start(
+            a in prop::collection::btree_set(0usize..300, 0..60),
+            b in prop::collection::btree_set(0usize..300, 0..60),
+            start in 0usize..400,
+        ) {
+            let bits = |set: &BTreeSet<usize>| {
+                let mut bits = Bits::default();
+                set.iter().for_each(|n| { bits.set(*n, true); });
+                bits
+            };
+            let common: Vec<usize> = a.intersection(&b).copied().collect();
+            let turned: Vec<usize> = common.iter().filter(|n| **n >= start).chain(common.iter().filter(|n| **n < start)).copied().collect();
+            prop_assert_eq!(bits(&a).both(&bits(&b), start).collect::<Vec<_>>(), turned);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! The core as stories, then against random worlds.
+
+mod lab;
+mod order;
+mod per_node;
+mod random;
+mod waiting;
+mod work;
