@@ -1,7 +1,7 @@
 //! What the server serves over HTTP beside the Kubernetes API: the logs of Tasks.
 //!
-//! * [`put`]: an agent ships a range of a step's log.
-//! * [`get`]: anybody who may reads a log, its last lines, or follows it to its end ([`follow`]).
+//! * `put`: an agent ships a range of a step's log.
+//! * `get`: anybody who may reads a log, its last lines, or follows it to its end (`follow`).
 //! * [`Gateway::run`]: removes the logs of Tasks that are gone, and wakes followers when a Task ends.
 //!
 //! Who asks is in the request's `api::identity::Identity` extension, set by the API server's authentication. Errors are
