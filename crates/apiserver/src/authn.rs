@@ -12,14 +12,25 @@ use machinery::status::Status;
 pub(crate) struct Peer(pub Option<Identity>);
 
 /// The user behind a request; 401 for credentials that prove nothing.
-pub(crate) fn identify(inner: &Inner, extensions: &Extensions, headers: &HeaderMap) -> Result<Identity, Status> {
+pub(crate) fn identify(
+    inner: &Inner,
+    extensions: &Extensions,
+    headers: &HeaderMap,
+) -> Result<Identity, Status> {
     if let Some(identity) = extensions.get::<Identity>() {
         return Ok(identity.clone());
     }
     if let Some(Peer(Some(identity))) = extensions.get::<Peer>() {
         return Ok(identity.clone());
     }
-    let Some(authorization) = headers.get(header::AUTHORIZATION) else { return Ok(Identity::anonymous()) };
-    let token = authorization.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-    token.and_then(|token| enrol::bearer(inner, token.trim())).ok_or_else(Status::unauthorized)
+    let Some(authorization) = headers.get(header::AUTHORIZATION) else {
+        return Ok(Identity::anonymous());
+    };
+    let token = authorization
+        .to_str()
+        .ok()
+        .and_then(|text| text.strip_prefix("Bearer "));
+    token
+        .and_then(|token| enrol::bearer(inner, token.trim()))
+        .ok_or_else(Status::unauthorized)
 }

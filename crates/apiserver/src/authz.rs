@@ -46,7 +46,11 @@ pub(crate) enum Decision {
 
 impl Decision {
     fn when(allowed: bool) -> Self {
-        if allowed { Self::Allow } else { Self::Deny(String::new()) }
+        if allowed {
+            Self::Allow
+        } else {
+            Self::Deny(String::new())
+        }
     }
 }
 
@@ -66,9 +70,11 @@ pub(crate) fn resource(inner: &Inner, user: &Identity, ask: &Ask<'_>) -> Decisio
         return node::decide(inner, user, name, ask);
     }
     if user.groups.iter().any(|group| group == BOOTSTRAPPERS) {
-        let request = ask.is("certificates.k8s.io", "certificatesigningrequests") && ask.subresource.is_empty();
+        let request =
+            ask.is("certificates.k8s.io", "certificatesigningrequests") && ask.subresource.is_empty();
         return Decision::when(
-            request && (ask.verb == "create" || ask.verb == "get" && node::own_request(inner, user, ask.name)),
+            request
+                && (ask.verb == "create" || ask.verb == "get" && node::own_request(inner, user, ask.name)),
         );
     }
     Decision::Deny(String::new())
@@ -81,7 +87,11 @@ pub(crate) fn path(user: &Identity, verb: &str, path: &str) -> bool {
     }
     let read = matches!(verb, "get" | "head");
     let open = matches!(path, "/livez" | "/readyz" | "/healthz" | "/version");
-    let below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let below = |root: &str| {
+        path.strip_prefix(root)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
     let authenticated = user.groups.iter().any(|group| group == AUTHENTICATED);
-    read && (open || authenticated && (path == "/" || ["/api", "/apis", "/openapi", "/version"].into_iter().any(below)))
+    read && (open
+        || authenticated && (path == "/" || ["/api", "/apis", "/openapi", "/version"].into_iter().any(below)))
 }

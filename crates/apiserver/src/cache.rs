@@ -72,8 +72,17 @@ impl KindCache {
     fn new(shape: Arc<Shape>, bounds: Bounds) -> Self {
         let ring = Ring::new(&shape.kind, 0, bounds);
         let watchers = Watchers::new(&shape.kind);
-        let state = State { objects: Objects::new(), having: Having::new(&shape.kind), ring, last: 0 };
-        Self { shape, state: RwLock::new(state), watchers }
+        let state = State {
+            objects: Objects::new(),
+            having: Having::new(&shape.kind),
+            ring,
+            last: 0,
+        };
+        Self {
+            shape,
+            state: RwLock::new(state),
+            watchers,
+        }
     }
 
     /// An object; `namespace` is empty for cluster kinds.
@@ -107,8 +116,14 @@ impl KindCache {
                 Look::Overrun(oldest) => return Err(oldest),
             }
         };
-        for event in events.iter().rev().filter(|event| event.revision <= snapshot.revision) {
-            let Some(object) = event.before.as_ref().or(event.now.as_ref()) else { continue };
+        for event in events
+            .iter()
+            .rev()
+            .filter(|event| event.revision <= snapshot.revision)
+        {
+            let Some(object) = event.before.as_ref().or(event.now.as_ref()) else {
+                continue;
+            };
             let names = snapshot.objects.entry(object.namespace.clone()).or_default();
             match &event.before {
                 Some(before) => names.insert(before.name.clone(), before.clone()),
@@ -139,7 +154,10 @@ impl Cache {
             .into_iter()
             .map(|shape| (shape.key_prefix().into(), Arc::new(KindCache::new(shape, bounds))))
             .collect();
-        Self { kinds, applied: Applied::default() }
+        Self {
+            kinds,
+            applied: Applied::default(),
+        }
     }
 
     /// The parts of all kinds.
@@ -169,7 +187,11 @@ impl Cache {
         let applied = self.revision();
         let state = kind.state.read();
         let revision = applied.max(state.last);
-        Snapshot { objects: state.objects.clone(), revision, cursor: state.ring.end() }
+        Snapshot {
+            objects: state.objects.clone(),
+            revision,
+            cursor: state.ring.end(),
+        }
     }
 
     /// The objects whose selectable field number `field` has a value, by namespace and name, as of now.
@@ -192,7 +214,9 @@ impl Cache {
                     .or_default()
                     .insert(change.name, object.clone()),
                 None => {
-                    let Some(names) = state.objects.get_mut(&change.namespace) else { continue };
+                    let Some(names) = state.objects.get_mut(&change.namespace) else {
+                        continue;
+                    };
                     let before = names.remove(&change.name);
                     if names.is_empty() {
                         state.objects.remove(&change.namespace);
@@ -204,7 +228,11 @@ impl Cache {
                 continue;
             }
             state.having.change(before.as_deref(), change.object.as_ref());
-            let event = Arc::new(Event { revision: change.revision, now: change.object, before });
+            let event = Arc::new(Event {
+                revision: change.revision,
+                now: change.object,
+                before,
+            });
             state.ring.push(event.clone(), now);
             events.push(event);
         }
@@ -223,7 +251,10 @@ struct Change {
 
 /// Reads the store into `cache` and keeps it up to date. Returns once the cache is complete; the task goes on until
 /// the store is closed.
-pub async fn fill(cache: Arc<Cache>, store: Arc<dyn Store>) -> Result<tokio::task::JoinHandle<()>, FillError> {
+pub async fn fill(
+    cache: Arc<Cache>,
+    store: Arc<dyn Store>,
+) -> Result<tokio::task::JoinHandle<()>, FillError> {
     let start = pump::load(&cache, &*store).await?;
     let pump = tokio::spawn(pump::run(cache.clone(), store.clone(), start));
     cache.reaches(start).await;

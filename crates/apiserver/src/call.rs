@@ -39,12 +39,17 @@ impl Call<'_> {
     }
 
     pub(crate) fn context(&self) -> Context<'_> {
-        Context { user: self.user, now: self.now }
+        Context {
+            user: self.user,
+            now: self.now,
+        }
     }
 
     /// The object the path names.
     pub(crate) fn current(&self) -> Result<Arc<Object>, Status> {
-        self.cache.get(self.namespace, self.name).ok_or_else(|| Status::not_found(self.kind(), self.name))
+        self.cache
+            .get(self.namespace, self.name)
+            .ok_or_else(|| Status::not_found(self.kind(), self.name))
     }
 
     /// Whether the write is only tried: `dryRun=All`.
@@ -85,8 +90,17 @@ impl Call<'_> {
         let shape = &self.cache.shape;
         let key: Arc<str> = shape.key(self.namespace, name).into();
         let kept = stored.map(bytes::Bytes::from);
-        let write = Write { key, value: kept.clone(), guard };
-        let results = self.inner.store.commit(vec![write], self.durability()).await.map_err(|error| refused(&error))?;
+        let write = Write {
+            key,
+            value: kept.clone(),
+            guard,
+        };
+        let results = self
+            .inner
+            .store
+            .commit(vec![write], self.durability())
+            .await
+            .map_err(|error| refused(&error))?;
         let object = |bytes: &[u8], revision| {
             Object::new(shape, self.namespace.into(), name.into(), bytes, revision)
                 .map(Arc::new)
@@ -95,13 +109,21 @@ impl Call<'_> {
         match results.into_iter().next() {
             Some(Ok(revision)) => {
                 self.inner.cache.reaches(revision).await;
-                let Some(kept) = kept else { return Ok(Ok((revision, None))) };
-                let cached = self.cache.get(self.namespace, name).filter(|o| o.revision == revision);
+                let Some(kept) = kept else {
+                    return Ok(Ok((revision, None)));
+                };
+                let cached = self
+                    .cache
+                    .get(self.namespace, name)
+                    .filter(|o| o.revision == revision);
                 let object = cached.map_or_else(|| object(&kept, revision), Ok)?;
                 Ok(Ok((revision, Some(object))))
             }
             Some(Err(conflict)) => {
-                let current = conflict.current.map(|entry| object(&entry.value, entry.revision)).transpose()?;
+                let current = conflict
+                    .current
+                    .map(|entry| object(&entry.value, entry.revision))
+                    .transpose()?;
                 Ok(Err(Lost(current)))
             }
             None => Err(Status::internal("the store answered nothing")),
@@ -150,7 +172,12 @@ impl Filter {
         let labels: LabelSelector = query.get("labelSelector").unwrap_or_default().parse()?;
         let fields: FieldSelector = query.get("fieldSelector").unwrap_or_default().parse()?;
         fields.check(&cache.shape.kind)?;
-        let mut filter = Self { namespace: namespace.into(), name: name.into(), labels, fields };
+        let mut filter = Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            labels,
+            fields,
+        };
         if filter.name.is_empty()
             && let Some(name) = filter.fields.exact("metadata.name")
         {

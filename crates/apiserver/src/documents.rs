@@ -4,10 +4,10 @@ use crate::wire::answer;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use machinery::discovery;
 use machinery::kind::Kind;
 use machinery::negotiate::{self, Form};
 use machinery::openapi::OpenApi;
-use machinery::discovery;
 use machinery::status::Status;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -29,11 +29,18 @@ impl Documents {
         put("/apis".into(), discovery::group_list(kinds));
         for kind in kinds {
             let (group, version) = (&kind.group, &kind.version);
-            let base = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+            let base = if group.is_empty() {
+                "/api".to_owned()
+            } else {
+                format!("/apis/{group}")
+            };
             if let Some(list) = discovery::resource_list(kinds, group, version) {
                 put(format!("{base}/{version}"), list);
             }
-            if let Some(described) = (!group.is_empty()).then(|| discovery::group(kinds, group)).flatten() {
+            if let Some(described) = (!group.is_empty())
+                .then(|| discovery::group(kinds, group))
+                .flatten()
+            {
                 put(base, described);
             }
         }
@@ -41,22 +48,37 @@ impl Documents {
         let openapi = OpenApi::new(kinds);
         put("/openapi/v3".into(), openapi.index());
         let paths: Vec<_> = plain.keys().cloned().collect();
-        plain.insert("/".into(), Bytes::from(json!({"paths": sorted(paths)}).to_string()));
-        let aggregated = [("/api", discovery::aggregated(kinds, true)), ("/apis", discovery::aggregated(kinds, false))];
+        plain.insert(
+            "/".into(),
+            Bytes::from(json!({"paths": sorted(paths)}).to_string()),
+        );
+        let aggregated = [
+            ("/api", discovery::aggregated(kinds, true)),
+            ("/apis", discovery::aggregated(kinds, false)),
+        ];
         Self {
             plain,
-            aggregated: aggregated.map(|(path, value)| (path, Bytes::from(value.to_string()))).into(),
+            aggregated: aggregated
+                .map(|(path, value)| (path, Bytes::from(value.to_string())))
+                .into(),
             openapi,
         }
     }
 
     /// The document at a path; `None` if there is none.
     pub(crate) fn get(&self, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
-        let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
+        let path = if path.len() > 1 {
+            path.trim_end_matches('/')
+        } else {
+            path
+        };
         if let Some(document) = path.strip_prefix("/openapi/v3/") {
             let document = self.openapi.document(document)?;
             let tag = format!("\"{}\"", document.hash);
-            if headers.get(header::IF_NONE_MATCH).is_some_and(|seen| seen.as_bytes() == tag.as_bytes()) {
+            if headers
+                .get(header::IF_NONE_MATCH)
+                .is_some_and(|seen| seen.as_bytes() == tag.as_bytes())
+            {
                 let mut response = Response::new(Body::empty());
                 *response.status_mut() = StatusCode::NOT_MODIFIED;
                 return Some(response);
@@ -68,8 +90,14 @@ impl Documents {
             return Some(response);
         }
         let plain = self.plain.get(path)?;
-        let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-        let forms: &[Form] = if self.aggregated.contains_key(path) { &[Form::Discovery] } else { &[] };
+        let accept = headers
+            .get(header::ACCEPT)
+            .and_then(|accept| accept.to_str().ok());
+        let forms: &[Form] = if self.aggregated.contains_key(path) {
+            &[Form::Discovery]
+        } else {
+            &[]
+        };
         let accept = match negotiate::accept(accept, forms) {
             Ok(accept) => accept,
             Err(status) => return Some(answer::failure(&status)),

@@ -5,9 +5,9 @@ use crate::call::{Call, Filter};
 use crate::documents::Documents;
 use crate::inner::Inner;
 use crate::verbs::{Outcome, create, delete, list, read, update, watch};
+use crate::wire::answer;
 use crate::wire::path::ResourcePath;
 use crate::wire::query::Query;
-use crate::wire::answer;
 use crate::{authn, health};
 use api::identity::{ANONYMOUS, BOOTSTRAPPERS, Identity};
 use axum::body::Body;
@@ -39,8 +39,17 @@ pub(crate) async fn handle(inner: &Arc<Inner>, request: Request<Body>) -> Respon
         let response = outcome.unwrap_or_else(|status| answer::failure(&status));
         let names = (&*named.group, &*named.plural, &*named.subresource);
         // What nobody serves is counted under one name, or anybody could fill the metrics with names.
-        let names = if inner.cache.plural(names.0, names.1).is_some() { names } else { ("", "", "") };
-        inner.metrics.request(verb.unwrap_or("other"), names, response.status().as_u16(), started.elapsed());
+        let names = if inner.cache.plural(names.0, names.1).is_some() {
+            names
+        } else {
+            ("", "", "")
+        };
+        inner.metrics.request(
+            verb.unwrap_or("other"),
+            names,
+            response.status().as_u16(),
+            started.elapsed(),
+        );
         return response;
     }
     beside(inner, user, parts, body, &path).await
@@ -62,7 +71,10 @@ fn verb(method: &Method, path: &ResourcePath<'_>, query: &Query<'_>) -> Option<&
 }
 
 fn method_not_allowed(method: &Method) -> Status {
-    Status::new(Reason::MethodNotAllowed, format!("{method} is not supported on this path"))
+    Status::new(
+        Reason::MethodNotAllowed,
+        format!("{method} is not supported on this path"),
+    )
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -104,7 +116,15 @@ async fn resource(
         ask.name = &named;
     }
     if let Decision::Deny(hint) = authz::resource(inner, user, &ask) {
-        return Err(Status::not_allowed(kind, &path.name, user, verb, &ask.resource(), &path.namespace, &hint));
+        return Err(Status::not_allowed(
+            kind,
+            &path.name,
+            user,
+            verb,
+            &ask.resource(),
+            &path.namespace,
+            &hint,
+        ));
     }
     if kind.scope == Scope::Cluster && !path.namespace.is_empty() {
         return Err(Status::no_such_path());
@@ -123,7 +143,10 @@ async fn resource(
     if kind.storage == Storage::Virtual && verb != "create" {
         return Err(Status::method_not_allowed(kind, verb));
     }
-    let accept = negotiate::accept(text(&parts.headers, &header::ACCEPT), &[Form::Table, Form::Metadata])?;
+    let accept = negotiate::accept(
+        text(&parts.headers, &header::ACCEPT),
+        &[Form::Table, Form::Metadata],
+    )?;
     let call = Call {
         inner,
         user,
@@ -192,7 +215,10 @@ async fn beside(inner: &Arc<Inner>, user: Identity, parts: Parts, body: Body, pa
         }
         _ if own => Documents::nothing(),
         _ => {
-            let why = format!("forbidden: User \"{}\" cannot {method} path \"{path}\"", user.name);
+            let why = format!(
+                "forbidden: User \"{}\" cannot {method} path \"{path}\"",
+                user.name
+            );
             answer::failure(&Status::new(Reason::Forbidden, why))
         }
     }

@@ -13,13 +13,30 @@ pub(crate) async fn answer(inner: &Inner, path: &str, verbose: bool) -> Option<R
         _ => return None,
     };
     let head = inner.store.head().await;
-    let mut checks = vec![("ping", Ok(())), ("store", head.map(|_| ()).map_err(|error: StoreError| error.to_string()))];
+    let mut checks = vec![
+        ("ping", Ok(())),
+        (
+            "store",
+            head.map(|_| ()).map_err(|error: StoreError| error.to_string()),
+        ),
+    ];
     if name == "readyz" {
         let stopping = *inner.stop.borrow();
-        checks.push(("shutdown", if stopping { Err("the server is stopping".to_owned()) } else { Ok(()) }));
+        checks.push((
+            "shutdown",
+            if stopping {
+                Err("the server is stopping".to_owned())
+            } else {
+                Ok(())
+            },
+        ));
     }
     let failed = checks.iter().any(|(_, result)| result.is_err());
-    let code = if failed { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK };
+    let code = if failed {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        StatusCode::OK
+    };
     if !failed && !verbose {
         return Some(answer::text(code, "ok"));
     }
@@ -30,6 +47,9 @@ pub(crate) async fn answer(inner: &Inner, path: &str, verbose: bool) -> Option<R
             Err(why) => text.push_str(&format!("[-]{check} failed: {why}\n")),
         }
     }
-    text.push_str(&format!("{name} check {}\n", if failed { "failed" } else { "passed" }));
+    text.push_str(&format!(
+        "{name} check {}\n",
+        if failed { "failed" } else { "passed" }
+    ));
     Some(answer::text(code, text))
 }

@@ -13,7 +13,9 @@ use prometheus_client::registry::Registry;
 use std::time::Duration;
 
 /// Upper bounds of the duration histogram, in seconds.
-const BUCKETS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
+const BUCKETS: [f64; 11] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
+];
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
@@ -60,12 +62,31 @@ impl Metrics {
         let durations = Family::new_with_constructor(make);
         let (watchers, objects) = (Family::default(), Family::default());
         let revision = Gauge::default();
-        registry.register("apiserver_request", "Requests by verb, resource and answer", requests.clone());
-        registry.register("apiserver_request_duration_seconds", "Duration of requests but watches", durations.clone());
+        registry.register(
+            "apiserver_request",
+            "Requests by verb, resource and answer",
+            requests.clone(),
+        );
+        registry.register(
+            "apiserver_request_duration_seconds",
+            "Duration of requests but watches",
+            durations.clone(),
+        );
         registry.register("apiserver_watchers", "Running watches", watchers.clone());
         registry.register("apiserver_storage_objects", "Objects by kind", objects.clone());
-        registry.register("prow_store_revision", "Revision up to which the cache is complete", revision.clone());
-        Self { registry: Mutex::new(registry), requests, durations, watchers, objects, revision }
+        registry.register(
+            "prow_store_revision",
+            "Revision up to which the cache is complete",
+            revision.clone(),
+        );
+        Self {
+            registry: Mutex::new(registry),
+            requests,
+            durations,
+            watchers,
+            objects,
+            revision,
+        }
     }
 
     /// Lets others add metrics of theirs to `/metrics`.
@@ -89,7 +110,10 @@ impl Metrics {
         };
         self.requests.get_or_create(&labels).inc();
         if verb != "watch" {
-            let labels = Timed { verb, resource: labels.resource };
+            let labels = Timed {
+                verb,
+                resource: labels.resource,
+            };
             self.durations.get_or_create(&labels).observe(took.as_secs_f64());
         }
     }
@@ -106,7 +130,8 @@ impl Metrics {
             let count = i64::try_from(kind.len()).unwrap_or(i64::MAX);
             self.objects.get_or_create(&label(&kind.shape.kind)).set(count);
         }
-        self.revision.set(i64::try_from(cache.revision()).unwrap_or(i64::MAX));
+        self.revision
+            .set(i64::try_from(cache.revision()).unwrap_or(i64::MAX));
         let mut text = String::new();
         encode(&mut text, &self.registry.lock())?;
         Ok(text)
@@ -114,7 +139,10 @@ impl Metrics {
 }
 
 fn label(kind: &Kind) -> Resource {
-    Resource { group: kind.group.clone(), resource: kind.plural.clone() }
+    Resource {
+        group: kind.group.clone(),
+        resource: kind.plural.clone(),
+    }
 }
 
 /// A running watch is counted as long as this lives.

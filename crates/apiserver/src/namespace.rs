@@ -13,7 +13,10 @@ fn is_namespace(kind: &Kind) -> bool {
 
 /// Whether `spec.finalizers` still holds a namespace.
 pub(crate) fn is_held(kind: &Kind, object: &Value) -> bool {
-    is_namespace(kind) && object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty())
+    is_namespace(kind)
+        && object["spec"]["finalizers"]
+            .as_array()
+            .is_some_and(|all| !all.is_empty())
 }
 
 /// Whether something new may be made in the namespace of the request.
@@ -21,7 +24,9 @@ pub(crate) fn admits(call: &Call<'_>, name: &str) -> Result<(), Status> {
     if call.kind().scope == Scope::Cluster {
         return Ok(());
     }
-    let Some(namespaces) = call.inner.cache.plural("", "namespaces") else { return Ok(()) };
+    let Some(namespaces) = call.inner.cache.plural("", "namespaces") else {
+        return Ok(());
+    };
     match namespaces.get("", call.namespace) {
         None => Err(Status::not_found(&namespaces.shape.kind, call.namespace)),
         Some(namespace) if namespace.deleting => {

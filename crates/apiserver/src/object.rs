@@ -44,7 +44,11 @@ impl Shape {
 
     /// What the store's keys of this kind start with: `prow.windows/jobs/`.
     pub fn key_prefix(&self) -> String {
-        let group = if self.kind.group.is_empty() { "core" } else { &self.kind.group };
+        let group = if self.kind.group.is_empty() {
+            "core"
+        } else {
+            &self.kind.group
+        };
         format!("{group}/{}/", self.kind.plural)
     }
 
@@ -58,14 +62,19 @@ impl Shape {
         let mut out = Vec::with_capacity(1024);
         out.extend_from_slice(self.prefix.as_bytes());
         let empty = serde_json::Map::new();
-        let metadata = object.get("metadata").and_then(Value::as_object).unwrap_or(&empty);
+        let metadata = object
+            .get("metadata")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
         let rest = object.as_object().unwrap_or(&empty);
         let kept = metadata.iter().filter(|(key, value)| {
             !matches!(key.as_str(), "resourceVersion" | "managedFields" | "selfLink") && !value.is_null()
         });
         fields(&mut out, kept, true)?;
         out.push(b'}');
-        let others = rest.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
+        let others = rest
+            .iter()
+            .filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
         fields(&mut out, others, false)?;
         out.push(b'}');
         Ok(out)
@@ -127,7 +136,10 @@ impl Object {
         stored: &[u8],
         revision: Revision,
     ) -> Result<Self, Damaged> {
-        let damaged = |why| Damaged { key: shape.key(&namespace, &name), why };
+        let damaged = |why| Damaged {
+            key: shape.key(&namespace, &name),
+            why,
+        };
         let rewritten;
         let stored = if stored.starts_with(shape.prefix.as_bytes()) {
             stored
@@ -165,6 +177,16 @@ impl Object {
         out.freeze()
     }
 
+    /// Whether these stored bytes are its own.
+    pub fn is_stored_as(&self, stored: &[u8]) -> bool {
+        // What the resourceVersion adds: its name and quotes before the digits, a quote and mostly a comma after them.
+        let (start, end) = (self.digits.start - FIELD.len(), self.digits.end + 1);
+        let end = end + usize::from(self.served.get(end) == Some(&b','));
+        stored.len() == self.served.len() - (end - start)
+            && stored[..start] == self.served[..start]
+            && stored[start..] == self.served[end..]
+    }
+
     /// The object as a value, resourceVersion included.
     pub fn value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_slice(&self.served)
@@ -191,7 +213,11 @@ impl Object {
         Cow::Borrowed(match path {
             "metadata.name" => &self.name,
             "metadata.namespace" => &self.namespace,
-            path => kind.selectable.iter().position(|p| p == path).map_or("", |i| self.field(i)),
+            path => kind
+                .selectable
+                .iter()
+                .position(|p| p == path)
+                .map_or("", |i| self.field(i)),
         })
     }
 
@@ -201,9 +227,10 @@ impl Object {
     }
 }
 
+const FIELD: &[u8] = b"\"resourceVersion\":\"";
+
 /// Puts the resourceVersion in at `at`; answers the bytes and where its digits lie.
 fn splice(stored: &[u8], at: usize, revision: Revision) -> (Bytes, std::ops::Range<usize>) {
-    const FIELD: &[u8] = b"\"resourceVersion\":\"";
     let digits = revision.to_string();
     let mut out = BytesMut::with_capacity(stored.len() + FIELD.len() + digits.len() + 2);
     out.put_slice(&stored[..at]);
@@ -217,4 +244,59 @@ fn splice(stored: &[u8], at: usize, revision: Revision) -> (Bytes, std::ops::Ran
     }
     out.put_slice(&stored[at..]);
     (out.freeze(), start..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::config_map_shape;
+    use serde_json::json;
+
+    fn made(value: &Value, revision: Revision) -> (Object, Vec<u8>) {
+        let shape = config_map_shape();
+        let stored = shape.encode(value).unwrap();
+        (
+            Object::new(&shape, "ns".into(), "a".into(), &stored, revision).unwrap(),
+            stored,
+        )
+    }
+
+    #[test]
+    fn the_resource_version_is_spliced_in_and_never_stored() {
+        let value = json!({"data": {"k": "v"}, "metadata": {"name": "a", "resourceVersion": "1", "managedFields": [1], "labels": {"l": "m"}}});
+        let (object, stored) = made(&value, 42);
+        assert!(!String::from_utf8_lossy(&stored).contains("resourceVersion"));
+        let served = object.value().unwrap();
+        assert_eq!(
+            served,
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"resourceVersion": "42", "name": "a", "labels": {"l": "m"}}, "data": {"k": "v"}})
+        );
+        let later: Value = serde_json::from_slice(&object.json_at(1000)).unwrap();
+        assert_eq!(later["metadata"]["resourceVersion"], "1000");
+        assert_eq!((object.label("l"), object.label("x")), (Some("m"), None));
+        assert!(object.is_stored_as(&stored));
+        assert!(!object.is_stored_as(&made(&json!({"metadata": {"name": "a"}}), 42).1));
+    }
+
+    #[test]
+    fn bytes_written_by_another_hand_are_put_in_order() {
+        let shape = config_map_shape();
+        let stored = br#"{"metadata":{"name":"a"},"kind":"ConfigMap","apiVersion":"v1"}"#;
+        let object = Object::new(&shape, "ns".into(), "a".into(), stored, 7).unwrap();
+        assert_eq!(
+            object.value().unwrap()["metadata"],
+            json!({"resourceVersion": "7", "name": "a"})
+        );
+        assert!(Object::new(&shape, "ns".into(), "a".into(), b"{\"metadata\":", 7).is_err());
+    }
+
+    #[test]
+    fn an_object_without_any_metadata_is_served_too() {
+        let (object, stored) = made(&json!({}), 3);
+        assert_eq!(
+            object.value().unwrap()["metadata"],
+            json!({"resourceVersion": "3"})
+        );
+        assert!(object.is_stored_as(&stored));
+    }
 }

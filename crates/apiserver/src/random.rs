@@ -28,7 +28,14 @@ impl Random {
     pub(crate) fn uuid(&self) -> String {
         let bits = (self.0)() & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
         let hex = format!("{bits:032x}");
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        format!(
+            "{}-{}-{}-{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        )
     }
 
     /// 64 random bits.
@@ -50,6 +57,9 @@ mod tests {
     #[test]
     fn uuids_say_their_version_and_variant() {
         assert_eq!(Random::new(|| 0).uuid(), "00000000-0000-4000-8000-000000000000");
-        assert_eq!(Random::new(|| u128::MAX).uuid(), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(
+            Random::new(|| u128::MAX).uuid(),
+            "ffffffff-ffff-4fff-bfff-ffffffffffff"
+        );
     }
 }

@@ -29,8 +29,12 @@ fn access(call: &Call<'_>, spec: &Value) -> Result<Value, Status> {
     let resource = &spec["resourceAttributes"];
     let decision = if resource.is_object() {
         let [verb, group, plural, subresource, namespace, name] =
-            ["verb", "group", "resource", "subresource", "namespace", "name"].map(|field| text(&resource[field]));
-        let fields = resource["fieldSelector"]["rawSelector"].as_str().unwrap_or_default().parse()?;
+            ["verb", "group", "resource", "subresource", "namespace", "name"]
+                .map(|field| text(&resource[field]));
+        let fields = resource["fieldSelector"]["rawSelector"]
+            .as_str()
+            .unwrap_or_default()
+            .parse()?;
         let ask = Ask {
             verb: &verb,
             group: &group,

@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 
 /// Refuses deletes that would lose track of running work, and turns a delete without grace into a forced cancel.
 /// Answers the object the delete goes on with, if it is another one.
-pub(crate) fn before_delete(call: &Call<'_>, object: &Value, options: &Options) -> Result<Option<Value>, Status> {
+pub(crate) fn before_delete(
+    call: &Call<'_>,
+    object: &Value,
+    options: &Options,
+) -> Result<Option<Value>, Status> {
     let kind = call.kind();
     if kind.group != api::GROUP {
         return Ok(None);
@@ -31,7 +35,9 @@ pub(crate) fn before_delete(call: &Call<'_>, object: &Value, options: &Options) 
                 return Err(Status::forbidden(
                     kind,
                     call.name,
-                    format!("a Job that is {phase} cannot be orphaned: nobody would end its Tasks; cancel it first, or delete it with --cascade=background"),
+                    format!(
+                        "a Job that is {phase} cannot be orphaned: nobody would end its Tasks; cancel it first, or delete it with --cascade=background"
+                    ),
                 ));
             }
             let forced = object["spec"]["cancel"]["force"] == true;
@@ -44,7 +50,10 @@ pub(crate) fn before_delete(call: &Call<'_>, object: &Value, options: &Options) 
 /// The Job with a forced cancel.
 fn force(job: &Value) -> Value {
     let mut job = job.clone();
-    let reason = job["spec"]["cancel"]["reason"].as_str().unwrap_or("deleted without grace").to_owned();
+    let reason = job["spec"]["cancel"]["reason"]
+        .as_str()
+        .unwrap_or("deleted without grace")
+        .to_owned();
     job["spec"]["cancel"] = json!({"reason": reason, "force": true});
     let generation = job["metadata"]["generation"].as_i64().unwrap_or(0) + 1;
     job["metadata"]["generation"] = generation.into();

@@ -20,8 +20,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// For the TLS handshake, and for the head of a request.
+/// For the TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// For the head of the next request on an HTTP/1.1 connection. Longer than clients keep idle connections, so that it is
+/// they who close them: a request sent into a closing connection is lost.
+const IDLE: Duration = Duration::from_secs(180);
 /// Between HTTP/2 pings, and for their answer: a peer that is gone is noticed after both.
 const PING: Duration = Duration::from_secs(30);
 /// What running requests get at the end.
@@ -47,7 +50,12 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, peer)) => {
                 tracing::trace!(%peer, "a connection");
-                tokio::spawn(connection(inner.clone(), stream, acceptor.clone(), graceful.watcher()));
+                tokio::spawn(connection(
+                    inner.clone(),
+                    stream,
+                    acceptor.clone(),
+                    graceful.watcher(),
+                ));
             }
             Err(error) => {
                 // Out of file descriptors, most likely: others must be closed first.
@@ -65,7 +73,9 @@ pub(crate) async fn serve(
 
 async fn connection(inner: Arc<Inner>, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
     let _ = stream.set_nodelay(true); // only a matter of speed
-    let Some(tls) = tls else { return http(inner, stream, Peer(None), watcher).await };
+    let Some(tls) = tls else {
+        return http(inner, stream, Peer(None), watcher).await;
+    };
     match tokio::time::timeout(PATIENCE, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
             let peer = Peer(identity(stream.get_ref().1));
@@ -88,7 +98,12 @@ fn identity(connection: &rustls::ServerConnection) -> Option<Identity> {
     }
 }
 
-async fn http(inner: Arc<Inner>, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, peer: Peer, watcher: Watcher) {
+async fn http(
+    inner: Arc<Inner>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: Peer,
+    watcher: Watcher,
+) {
     let service = service_fn(move |request: Request<Incoming>| {
         let (inner, peer) = (inner.clone(), peer.clone());
         async move {
@@ -98,7 +113,7 @@ async fn http(inner: Arc<Inner>, stream: impl AsyncRead + AsyncWrite + Unpin + S
         }
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(IDLE);
     builder
         .http2()
         .timer(TokioTimer::new())

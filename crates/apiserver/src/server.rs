@@ -89,9 +89,16 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Reads the store into memory and makes the built-in namespaces if they are missing. Must be called in a tokio
     /// runtime; a task that follows the store runs until the store is closed.
-    pub async fn start(store: Arc<dyn Store>, kinds: Vec<Kind>, options: Options) -> Result<Self, StartError> {
+    pub async fn start(
+        store: Arc<dyn Store>,
+        kinds: Vec<Kind>,
+        options: Options,
+    ) -> Result<Self, StartError> {
         let documents = Documents::new(&kinds, &options.version);
-        let bounds = Bounds { bytes: options.history_bytes, age: options.history_age };
+        let bounds = Bounds {
+            bytes: options.history_bytes,
+            age: options.history_age,
+        };
         let shapes = kinds.into_iter().map(|kind| Arc::new(Shape::new(kind)));
         let cache = Arc::new(Cache::new(shapes, bounds));
         cache::fill(cache.clone(), store.clone()).await?;
@@ -107,10 +114,13 @@ impl Server {
             stop: watch::Sender::new(false),
             options,
         };
-        let server = Self { inner: Arc::new(inner) };
+        let server = Self {
+            inner: Arc::new(inner),
+        };
         tokio::spawn(sweep(Arc::downgrade(&server.inner)));
         for namespace in ["default", crate::SYSTEM_NAMESPACE, crate::NODE_LEASES] {
-            let object = serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            let object =
+                serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             server.ensure(&object).await?;
         }
         Ok(server)
@@ -120,16 +130,31 @@ impl Server {
     pub async fn ensure(&self, object: &Value) -> Result<(), StartError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (kind, name) = (text(&object["kind"]), text(&object["metadata"]["name"]));
-        let failed = |why: String| StartError::BuiltIn { what: format!("{kind} {name}"), why };
+        let failed = |why: String| StartError::BuiltIn {
+            what: format!("{kind} {name}"),
+            why,
+        };
         let version = text(&object["apiVersion"]);
-        let found = self.inner.cache.kinds().find(|k| k.shape.kind.kind == kind && k.shape.kind.api_version() == version);
+        let found = self
+            .inner
+            .cache
+            .kinds()
+            .find(|k| k.shape.kind.kind == kind && k.shape.kind.api_version() == version);
         let cache = found.ok_or_else(|| failed("no such kind is served".into()))?;
         let namespace = text(&object["metadata"]["namespace"]);
         if cache.get(&namespace, &name).is_some() {
             return Ok(());
         }
-        let group = if cache.shape.kind.group.is_empty() { "/api" } else { "/apis" };
-        let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let group = if cache.shape.kind.group.is_empty() {
+            "/api"
+        } else {
+            "/apis"
+        };
+        let place = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
         let mut request = Request::new(Body::from(object.to_string()));
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = format!("{group}/{version}{place}/{}", cache.shape.kind.plural)
@@ -139,7 +164,9 @@ impl Server {
         if response.status().is_success() || response.status() == http::StatusCode::CONFLICT {
             return Ok(());
         }
-        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap_or_default();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 20)
+            .await
+            .unwrap_or_default();
         let status: Value = serde_json::from_slice(&body).unwrap_or_default();
         Err(failed(text(&status["message"])))
     }

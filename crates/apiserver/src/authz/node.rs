@@ -15,7 +15,14 @@ use machinery::status::Status;
 use serde_json::Value;
 use std::sync::Arc;
 
-const TERMINAL: [&str; 6] = ["Succeeded", "Failed", "Cancelled", "Skipped", "Unknown", "Rejected"];
+const TERMINAL: [&str; 6] = [
+    "Succeeded",
+    "Failed",
+    "Cancelled",
+    "Skipped",
+    "Unknown",
+    "Rejected",
+];
 
 /// Decides what the agent of node `me` may do.
 pub(super) fn decide(inner: &Inner, user: &Identity, me: &str, ask: &Ask<'_>) -> Decision {
@@ -24,8 +31,14 @@ pub(super) fn decide(inner: &Inner, user: &Identity, me: &str, ask: &Ask<'_>) ->
         (api::GROUP, "nodes", sub) => node(me, ask, sub),
         (api::GROUP, "tasks", sub) => own.task(ask, sub),
         (api::GROUP, "jobs", "") if ask.verb == "get" => {
-            let named = own.jobs(ask.namespace).into_iter().any(|(job, _)| *job.name == *ask.name);
-            denied_unless(named, "no Task of this node that has not ended belongs to this Job")
+            let named = own
+                .jobs(ask.namespace)
+                .into_iter()
+                .any(|(job, _)| *job.name == *ask.name);
+            denied_unless(
+                named,
+                "no Task of this node that has not ended belongs to this Job",
+            )
         }
         ("", plural @ ("secrets" | "configmaps"), "") if ask.verb == "get" => denied_unless(
             own.refers(ask.namespace, plural, ask.name),
@@ -37,13 +50,19 @@ pub(super) fn decide(inner: &Inner, user: &Identity, me: &str, ask: &Ask<'_>) ->
             "get" => Decision::when(own_request(inner, user, ask.name)),
             _ => Decision::Deny(String::new()),
         },
-        ("", "events", "") | ("events.k8s.io", "events", "") => Decision::when(matches!(ask.verb, "create" | "patch" | "update")),
+        ("", "events", "") | ("events.k8s.io", "events", "") => {
+            Decision::when(matches!(ask.verb, "create" | "patch" | "update"))
+        }
         _ => Decision::Deny(String::new()),
     }
 }
 
 fn denied_unless(allowed: bool, hint: &str) -> Decision {
-    if allowed { Decision::Allow } else { Decision::Deny(hint.into()) }
+    if allowed {
+        Decision::Allow
+    } else {
+        Decision::Deny(hint.into())
+    }
 }
 
 fn node(me: &str, ask: &Ask<'_>, subresource: &str) -> Decision {
@@ -56,16 +75,24 @@ fn node(me: &str, ask: &Ask<'_>, subresource: &str) -> Decision {
             selects,
             &format!("an agent lists and watches its own Node only, with fieldSelector=metadata.name={me}"),
         ),
-        ("update" | "patch", "") => Decision::Deny("agents write nodes/status only; labels and taints are an administrator's".into()),
+        ("update" | "patch", "") => {
+            Decision::Deny("agents write nodes/status only; labels and taints are an administrator's".into())
+        }
         _ => Decision::Deny(String::new()),
     }
 }
 
 /// Whether a certificate request was made by this user.
 pub(super) fn own_request(inner: &Inner, user: &Identity, name: &str) -> bool {
-    let requests = inner.cache.plural("certificates.k8s.io", "certificatesigningrequests");
-    let Some(request) = requests.and_then(|cache| cache.get("", name)) else { return false };
-    request.value().is_ok_and(|request| request["spec"]["username"] == *user.name)
+    let requests = inner
+        .cache
+        .plural("certificates.k8s.io", "certificatesigningrequests");
+    let Some(request) = requests.and_then(|cache| cache.get("", name)) else {
+        return false;
+    };
+    request
+        .value()
+        .is_ok_and(|request| request["spec"]["username"] == *user.name)
 }
 
 /// What belongs to a node.
@@ -79,12 +106,17 @@ impl Own<'_> {
         match (ask.verb, subresource) {
             ("get", "" | "status") | ("update" | "patch", "status") => {
                 // A Task that is gone may be asked for: the agent must learn that it is.
-                let foreign = self.get(ask).is_some_and(|task| node_of(self.inner, &task) != self.me);
+                let foreign = self
+                    .get(ask)
+                    .is_some_and(|task| node_of(self.inner, &task) != self.me);
                 denied_unless(!foreign, "the Task is bound to another node")
             }
             ("list" | "watch", "") => denied_unless(
                 ask.fields.exact("spec.nodeName") == Some(self.me),
-                &format!("an agent lists and watches its own Tasks only, with fieldSelector=spec.nodeName={}", self.me),
+                &format!(
+                    "an agent lists and watches its own Tasks only, with fieldSelector=spec.nodeName={}",
+                    self.me
+                ),
             ),
             _ => Decision::Deny(String::new()),
         }
@@ -100,21 +132,35 @@ impl Own<'_> {
         }
         let named = ask.verb == "get"
             && self.tasks(ask.namespace).iter().any(|task| {
-                let locks = task.value().map(|task| task["spec"]["locks"].clone()).unwrap_or_default();
-                locks.as_array().into_iter().flatten().any(|lock| lock["name"] == *ask.name)
+                let locks = task
+                    .value()
+                    .map(|task| task["spec"]["locks"].clone())
+                    .unwrap_or_default();
+                locks
+                    .as_array()
+                    .into_iter()
+                    .flatten()
+                    .any(|lock| lock["name"] == *ask.name)
             });
         denied_unless(named, "no Task of this node that has not ended holds it")
     }
 
     fn get(&self, ask: &Ask<'_>) -> Option<Arc<Object>> {
-        self.inner.cache.plural(ask.group, ask.plural)?.get(ask.namespace, ask.name)
+        self.inner
+            .cache
+            .plural(ask.group, ask.plural)?
+            .get(ask.namespace, ask.name)
     }
 
     /// The Tasks of this node in a namespace that have not ended.
     fn tasks(&self, namespace: &str) -> Vec<Arc<Object>> {
-        let Some(tasks) = self.inner.cache.plural(api::GROUP, "tasks") else { return Vec::new() };
+        let Some(tasks) = self.inner.cache.plural(api::GROUP, "tasks") else {
+            return Vec::new();
+        };
         let kind = &tasks.shape.kind;
-        let Some(field) = kind.selectable.iter().position(|path| path == "spec.nodeName") else { return Vec::new() };
+        let Some(field) = kind.selectable.iter().position(|path| path == "spec.nodeName") else {
+            return Vec::new();
+        };
         let (mut own, _) = self.inner.cache.having(tasks, field, self.me);
         own.retain(|task| {
             *task.namespace == *namespace && !TERMINAL.contains(&task.field_at(kind, "status.phase").as_ref())
@@ -124,7 +170,9 @@ impl Own<'_> {
 
     /// The Jobs those Tasks belong to, by name and uid, each with one of its Tasks.
     fn jobs(&self, namespace: &str) -> Vec<(Arc<Object>, Arc<Object>)> {
-        let Some(jobs) = self.inner.cache.plural(api::GROUP, "jobs") else { return Vec::new() };
+        let Some(jobs) = self.inner.cache.plural(api::GROUP, "jobs") else {
+            return Vec::new();
+        };
         let found = self.tasks(namespace).into_iter().filter_map(|task| {
             let value = task.value().ok()?;
             let reference = &value["spec"]["jobRef"];
@@ -136,19 +184,30 @@ impl Own<'_> {
 
     fn refers(&self, namespace: &str, plural: &str, name: &str) -> bool {
         let jobs = self.jobs(namespace);
-        jobs.iter().any(|(job, _)| job.value().is_ok_and(|job| names(&job["spec"], plural, name)))
+        jobs.iter()
+            .any(|(job, _)| job.value().is_ok_and(|job| names(&job["spec"], plural, name)))
     }
 }
 
 fn node_of(inner: &Inner, task: &Object) -> String {
-    let kind = inner.cache.plural(api::GROUP, "tasks").map(|tasks| &tasks.shape.kind);
-    kind.map(|kind| task.field_at(kind, "spec.nodeName").into_owned()).unwrap_or_default()
+    let kind = inner
+        .cache
+        .plural(api::GROUP, "tasks")
+        .map(|tasks| &tasks.shape.kind);
+    kind.map(|kind| task.field_at(kind, "spec.nodeName").into_owned())
+        .unwrap_or_default()
 }
 
 /// Whether a Job's spec refers to a Secret or ConfigMap: wherever a field of one of Kubernetes' reference names stands.
 fn names(value: &Value, plural: &str, name: &str) -> bool {
     let fields: &[&str] = if plural == "secrets" {
-        &["secretKeyRef", "secretRef", "credentialSecretRef", "imagePullSecrets", "secret"]
+        &[
+            "secretKeyRef",
+            "secretRef",
+            "credentialSecretRef",
+            "imagePullSecrets",
+            "secret",
+        ]
     } else {
         &["configMapKeyRef", "configMapRef", "configMap"]
     };
@@ -159,7 +218,9 @@ fn names(value: &Value, plural: &str, name: &str) -> bool {
         _ => false,
     };
     match value {
-        Value::Object(map) => map.iter().any(|(key, value)| fields.contains(&key.as_str()) && is(value) || names(value, plural, name)),
+        Value::Object(map) => map
+            .iter()
+            .any(|(key, value)| fields.contains(&key.as_str()) && is(value) || names(value, plural, name)),
         Value::Array(all) => all.iter().any(|value| names(value, plural, name)),
         _ => false,
     }
@@ -168,12 +229,24 @@ fn names(value: &Value, plural: &str, name: &str) -> bool {
 /// What can only be judged by the object itself: an agent's Events are about its own Tasks and Node, its requests for
 /// its own certificate.
 pub(crate) fn admits(call: &Call<'_>, object: &Value) -> Result<(), Status> {
-    let Some(me) = call.user.node().filter(|_| !call.user.is_master()) else { return Ok(()) };
+    let Some(me) = call.user.node().filter(|_| !call.user.is_master()) else {
+        return Ok(());
+    };
     let kind = call.kind();
-    let refused = |why: &str| Err(Status::forbidden(kind, object["metadata"]["name"].as_str().unwrap_or_default(), why));
+    let refused = |why: &str| {
+        Err(Status::forbidden(
+            kind,
+            object["metadata"]["name"].as_str().unwrap_or_default(),
+            why,
+        ))
+    };
     match kind.plural.as_str() {
         "events" => {
-            let about = if object["involvedObject"].is_object() { &object["involvedObject"] } else { &object["regarding"] };
+            let about = if object["involvedObject"].is_object() {
+                &object["involvedObject"]
+            } else {
+                &object["regarding"]
+            };
             let name = about["name"].as_str().unwrap_or_default();
             let own = match about["kind"].as_str() {
                 Some("Node") => name == me,
@@ -181,13 +254,21 @@ pub(crate) fn admits(call: &Call<'_>, object: &Value) -> Result<(), Status> {
                     let namespace = about["namespace"].as_str().unwrap_or_default();
                     let tasks = call.inner.cache.plural(api::GROUP, "tasks");
                     namespace == call.namespace
-                        && tasks.and_then(|tasks| tasks.get(namespace, name)).is_none_or(|task| node_of(call.inner, &task) == me)
+                        && tasks
+                            .and_then(|tasks| tasks.get(namespace, name))
+                            .is_none_or(|task| node_of(call.inner, &task) == me)
                 }
                 _ => false,
             };
-            if own { Ok(()) } else { refused("an agent reports Events about its own Tasks and Node only") }
+            if own {
+                Ok(())
+            } else {
+                refused("an agent reports Events about its own Tasks and Node only")
+            }
         }
-        "leases" if object["metadata"]["name"] != *me => refused("an agent renews the Lease of its own name only"),
+        "leases" if object["metadata"]["name"] != *me => {
+            refused("an agent renews the Lease of its own name only")
+        }
         "certificatesigningrequests" if object["spec"]["signerName"] != enrol::SIGNER => {
             refused("an agent asks the signer prow.windows/node-client only")
         }

@@ -45,7 +45,11 @@ impl Having {
 
     /// The objects whose field number `i` has `value`, by namespace and name.
     pub fn objects(&self, i: usize, value: &str) -> Vec<Arc<Object>> {
-        self.0.get(i).and_then(|values| values.get(value)).map(|sorted| sorted.values().cloned().collect()).unwrap_or_default()
+        self.0
+            .get(i)
+            .and_then(|values| values.get(value))
+            .map(|sorted| sorted.values().cloned().collect())
+            .unwrap_or_default()
     }
 }
 

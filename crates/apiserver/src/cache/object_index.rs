@@ -14,7 +14,11 @@ pub struct IndexKey<'a> {
 
 /// The value of an indexed field.
 fn value(object: &Object, field: usize) -> &str {
-    if field == 0 { &object.name } else { object.field(field - 1) }
+    if field == 0 {
+        &object.name
+    } else {
+        object.field(field - 1)
+    }
 }
 
 /// What the object has after the event, and what it had before where that differs. Each key comes once.
@@ -23,7 +27,11 @@ pub fn keys(event: &Event) -> impl Iterator<Item = IndexKey<'_>> {
     let count = now.or(before).map_or(0, |object| object.field_count() + 1);
     (0..count).flat_map(move |field| {
         let now = now.map(|object| value(object, field));
-        let before = before.map(|object| value(object, field)).filter(|before| Some(*before) != now);
-        now.into_iter().chain(before).map(move |value| IndexKey { field, value })
+        let before = before
+            .map(|object| value(object, field))
+            .filter(|before| Some(*before) != now);
+        now.into_iter()
+            .chain(before)
+            .map(move |value| IndexKey { field, value })
     })
 }

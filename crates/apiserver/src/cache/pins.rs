@@ -41,12 +41,20 @@ impl Pin {
             .decode(token)
             .ok()
             .and_then(|json| serde_json::from_slice(&json).ok())
-            .ok_or_else(|| Status::bad_request("continue key is not valid: it is no token of this server; list from the start"))
+            .ok_or_else(|| {
+                Status::bad_request(
+                    "continue key is not valid: it is no token of this server; list from the start",
+                )
+            })
     }
 
     /// The same pin at another place.
     pub fn at(&self, namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.into(), name: name.into(), ..self.clone() }
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            ..self.clone()
+        }
     }
 }
 
@@ -67,7 +75,10 @@ struct Held {
 impl Held {
     fn expire(&mut self, now: Instant) {
         while self.pins.len() > MOST
-            || self.pins.front().is_some_and(|(_, used, _)| now.saturating_duration_since(*used) > KEPT)
+            || self
+                .pins
+                .front()
+                .is_some_and(|(_, used, _)| now.saturating_duration_since(*used) > KEPT)
         {
             self.pins.pop_front();
         }
@@ -77,7 +88,10 @@ impl Held {
 impl Pins {
     /// No pins; `server` tells this server's tokens from those of others.
     pub fn new(server: u64) -> Self {
-        Self { server, held: Mutex::default() }
+        Self {
+            server,
+            held: Mutex::default(),
+        }
     }
 
     /// Keeps a snapshot.
@@ -87,7 +101,12 @@ impl Pins {
         let id = held.next;
         held.pins.push_back((id, now, snapshot));
         held.expire(now);
-        Pin { server: self.server, id, namespace: String::new(), name: String::new() }
+        Pin {
+            server: self.server,
+            id,
+            namespace: String::new(),
+            name: String::new(),
+        }
     }
 
     /// The snapshot of a token, 410 if it is gone.

@@ -26,9 +26,14 @@ pub(super) async fn load(cache: &Cache, store: &dyn Store) -> Result<Revision, F
         loop {
             let (entries, _) = store.scan(prefix, &from, PAGE).await?;
             for Entry { key, value, revision } in &entries {
-                let Some((namespace, name)) = names(&key[prefix.len()..]) else { continue };
+                let Some((namespace, name)) = names(&key[prefix.len()..]) else {
+                    continue;
+                };
                 let object = Object::new(&kind.shape, namespace.clone(), name.clone(), value, *revision)?;
-                objects.entry(namespace).or_default().insert(name, Arc::new(object));
+                objects
+                    .entry(namespace)
+                    .or_default()
+                    .insert(name, Arc::new(object));
             }
             match entries.last() {
                 Some(last) if entries.len() == PAGE => from = format!("{}\0", last.key),
@@ -36,7 +41,10 @@ pub(super) async fn load(cache: &Cache, store: &dyn Store) -> Result<Revision, F
             }
         }
         let mut having = Having::new(&kind.shape.kind);
-        objects.values().flat_map(|names| names.values()).for_each(|object| having.change(None, Some(object)));
+        objects
+            .values()
+            .flat_map(|names| names.values())
+            .for_each(|object| having.change(None, Some(object)));
         let mut state = kind.state.write();
         state.objects = objects;
         state.having = having;
@@ -54,7 +62,9 @@ pub(super) async fn run(cache: Arc<Cache>, store: Arc<dyn Store>, mut after: Rev
     loop {
         let mut chunks = store.watch("", after).ready_chunks(CHUNK);
         let end = loop {
-            let Some(chunk) = chunks.next().await else { break None };
+            let Some(chunk) = chunks.next().await else {
+                break None;
+            };
             let (batches, end) = split(chunk);
             if let Some(last) = batches.last() {
                 after = last.revision;
@@ -96,13 +106,25 @@ fn apply(cache: &Cache, batches: &[Batch]) {
     let mut changes: HashMap<&str, (&Arc<KindCache>, Vec<Change>)> = HashMap::new();
     for batch in batches {
         for event in &batch.events {
-            let Some((prefix, rest)) = kind_prefix(&event.key) else { continue };
-            let Some((_, kind)) = cache.kinds.get_key_value(prefix) else { continue };
-            let Some((namespace, name)) = names(rest) else { continue };
+            let Some((prefix, rest)) = kind_prefix(&event.key) else {
+                continue;
+            };
+            let Some((_, kind)) = cache.kinds.get_key_value(prefix) else {
+                continue;
+            };
+            let Some((namespace, name)) = names(rest) else {
+                continue;
+            };
             let object = match &event.value {
                 None => None,
                 Some(value) => {
-                    match Object::new(&kind.shape, namespace.clone(), name.clone(), value, batch.revision) {
+                    match Object::new(
+                        &kind.shape,
+                        namespace.clone(),
+                        name.clone(),
+                        value,
+                        batch.revision,
+                    ) {
                         Ok(object) => Some(Arc::new(object)),
                         Err(error) => {
                             tracing::error!(%error, "an object that cannot be read is left as it was");
@@ -111,8 +133,17 @@ fn apply(cache: &Cache, batches: &[Batch]) {
                     }
                 }
             };
-            let change = Change { namespace, name, revision: batch.revision, object };
-            changes.entry(prefix).or_insert_with(|| (kind, Vec::new())).1.push(change);
+            let change = Change {
+                namespace,
+                name,
+                revision: batch.revision,
+                object,
+            };
+            changes
+                .entry(prefix)
+                .or_insert_with(|| (kind, Vec::new()))
+                .1
+                .push(change);
         }
     }
     for (kind, changes) in changes.into_values() {

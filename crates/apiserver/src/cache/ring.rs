@@ -26,7 +26,11 @@ pub struct Event {
 
 impl Event {
     fn size(&self) -> usize {
-        self.now.as_ref().or(self.before.as_ref()).map_or(0, |object| object.size()) + 100
+        self.now
+            .as_ref()
+            .or(self.before.as_ref())
+            .map_or(0, |object| object.size())
+            + 100
     }
 }
 
@@ -72,7 +76,14 @@ impl Ring {
     /// A ring that knows nothing of what happened up to `oldest`.
     pub fn new(kind: &Kind, oldest: Revision, bounds: Bounds) -> Self {
         let index = (0..=kind.selectable.len()).map(|_| HashMap::new()).collect();
-        Self { events: VecDeque::new(), first: 0, bytes: 0, bounds, oldest, index }
+        Self {
+            events: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            bounds,
+            oldest,
+            index,
+        }
     }
 
     /// Adds an event, and drops what is beyond the bounds.
@@ -89,7 +100,10 @@ impl Ring {
         self.bytes += event.size();
         self.events.push_back((now, event));
         while self.bytes > self.bounds.bytes
-            || self.events.front().is_some_and(|(at, _)| now.saturating_duration_since(*at) > self.bounds.age)
+            || self
+                .events
+                .front()
+                .is_some_and(|(at, _)| now.saturating_duration_since(*at) > self.bounds.age)
         {
             if !self.pop() {
                 break;
@@ -98,7 +112,9 @@ impl Ring {
     }
 
     fn pop(&mut self) -> bool {
-        let Some((_, event)) = self.events.pop_front() else { return false };
+        let Some((_, event)) = self.events.pop_front() else {
+            return false;
+        };
         for IndexKey { field, value } in keys(&event) {
             if let Some(numbers) = self.index[field].get_mut(value) {
                 numbers.pop_front();
@@ -124,7 +140,9 @@ impl Ring {
 
     /// The end: only what comes from now on.
     pub fn end(&self) -> Cursor {
-        Cursor { next: self.first + self.events.len() as u64 }
+        Cursor {
+            next: self.first + self.events.len() as u64,
+        }
     }
 
     /// After `revision`, or the oldest revision a watch can start after if that is gone.
@@ -132,8 +150,12 @@ impl Ring {
         if revision < self.oldest {
             return Err(self.oldest);
         }
-        let at = self.events.partition_point(|(_, event)| event.revision <= revision);
-        Ok(Cursor { next: self.first + at as u64 })
+        let at = self
+            .events
+            .partition_point(|(_, event)| event.revision <= revision);
+        Ok(Cursor {
+            next: self.first + at as u64,
+        })
     }
 
     /// Up to `limit` events from the cursor on, those of an index key alone if there is one; moves the cursor.
@@ -146,7 +168,12 @@ impl Ring {
         match key {
             None => {
                 let from = (cursor.next - self.first) as usize;
-                found.extend(self.events.range(from..).take(limit).map(|(_, event)| event.clone()));
+                found.extend(
+                    self.events
+                        .range(from..)
+                        .take(limit)
+                        .map(|(_, event)| event.clone()),
+                );
                 cursor.next += found.len() as u64;
             }
             Some(IndexKey { field, value }) => {
@@ -176,12 +203,23 @@ mod tests {
     use crate::testing::{config_map_shape, object};
 
     fn ring(shape: &Shape, bytes: usize, age: u64) -> Ring {
-        Ring::new(&shape.kind, 10, Bounds { bytes, age: Duration::from_secs(age) })
+        Ring::new(
+            &shape.kind,
+            10,
+            Bounds {
+                bytes,
+                age: Duration::from_secs(age),
+            },
+        )
     }
 
     fn event(shape: &Shape, name: &str, revision: Revision) -> Arc<Event> {
         let now = Some(Arc::new(object(shape, "ns", name, revision)));
-        Arc::new(Event { revision, now, before: None })
+        Arc::new(Event {
+            revision,
+            now,
+            before: None,
+        })
     }
 
     fn revisions(look: Look) -> Vec<Revision> {
@@ -213,10 +251,18 @@ mod tests {
         let mut ring = ring(&shape, 1 << 20, 60);
         let start = Instant::now();
         for revision in 11..31 {
-            ring.push(event(&shape, if revision % 5 == 0 { "mine" } else { "other" }, revision), start);
+            ring.push(
+                event(&shape, if revision % 5 == 0 { "mine" } else { "other" }, revision),
+                start,
+            );
         }
         let mut cursor = ring.after(11).unwrap();
-        let mine = || Some(IndexKey { field: 0, value: "mine" });
+        let mine = || {
+            Some(IndexKey {
+                field: 0,
+                value: "mine",
+            })
+        };
         assert_eq!(revisions(ring.look(&mut cursor, mine(), 2)), [15, 20]);
         assert_eq!(revisions(ring.look(&mut cursor, mine(), 9)), [25, 30]);
         assert!(revisions(ring.look(&mut cursor, mine(), 9)).is_empty());

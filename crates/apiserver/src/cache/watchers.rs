@@ -34,7 +34,12 @@ impl Watchers {
     /// Nobody yet.
     pub fn new(kind: &Kind) -> Self {
         let indexed = (0..=kind.selectable.len()).map(|_| HashMap::new()).collect();
-        Self { lists: Arc::new(Mutex::new(Lists { all: Vec::new(), indexed })) }
+        Self {
+            lists: Arc::new(Mutex::new(Lists {
+                all: Vec::new(),
+                indexed,
+            })),
+        }
     }
 
     /// Somebody who waits for events of `key`, or for all.
@@ -42,7 +47,11 @@ impl Watchers {
         let key = key.map(|key| (key.field, Box::from(key.value)));
         let notify = Arc::new(Notify::new());
         self.lists.lock().list(key.as_ref()).push(notify.clone());
-        Waker { lists: self.lists.clone(), key, notify }
+        Waker {
+            lists: self.lists.clone(),
+            key,
+            notify,
+        }
     }
 
     /// Wakes whoever waits for one of `events`.
@@ -66,7 +75,11 @@ impl Watchers {
     pub fn wake_all(&self) {
         let lists = self.lists.lock();
         let indexed = lists.indexed.iter().flat_map(HashMap::values).flatten();
-        lists.all.iter().chain(indexed).for_each(|notify| notify.notify_one());
+        lists
+            .all
+            .iter()
+            .chain(indexed)
+            .for_each(|notify| notify.notify_one());
     }
 }
 

@@ -50,14 +50,24 @@ impl Wanted {
         for (i, path) in fields.iter().enumerate() {
             root.want(path, Leaf::Field(i));
         }
-        Self { root, fields: fields.len() }
+        Self {
+            root,
+            fields: fields.len(),
+        }
     }
 
     /// Reads `json`.
     pub(crate) fn find(&self, json: &[u8]) -> Result<Found, serde_json::Error> {
-        let mut found = Found { fields: vec![Box::default(); self.fields], ..Found::default() };
+        let mut found = Found {
+            fields: vec![Box::default(); self.fields],
+            ..Found::default()
+        };
         let mut reader = serde_json::Deserializer::from_slice(json);
-        Walk { node: &self.root, found: &mut found }.deserialize(&mut reader)?;
+        Walk {
+            node: &self.root,
+            found: &mut found,
+        }
+        .deserialize(&mut reader)?;
         found.labels.sort();
         Ok(found)
     }
@@ -67,10 +77,14 @@ impl Node {
     fn want(&mut self, path: &str, leaf: Leaf) {
         let mut node = self;
         for name in path.split('.') {
-            let at = node.children.iter().position(|(n, _)| n == name).unwrap_or_else(|| {
-                node.children.push((name.to_owned(), Node::default()));
-                node.children.len() - 1
-            });
+            let at = node
+                .children
+                .iter()
+                .position(|(n, _)| n == name)
+                .unwrap_or_else(|| {
+                    node.children.push((name.to_owned(), Node::default()));
+                    node.children.len() - 1
+                });
             node = &mut node.children[at].1;
         }
         node.leaves.push(leaf);
@@ -123,7 +137,10 @@ impl<'de> Visitor<'de> for Walk<'_> {
         }
         while let Some(child) = map.next_key_seed(Key(self.node))? {
             match child {
-                Some(node) => map.next_value_seed(Walk { node, found: self.found })?,
+                Some(node) => map.next_value_seed(Walk {
+                    node,
+                    found: self.found,
+                })?,
                 None => {
                     map.next_value::<IgnoredAny>()?;
                 }
@@ -186,7 +203,12 @@ impl<'a> Visitor<'_> for Key<'a> {
     }
 
     fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(self.0.children.iter().find(|(name, _)| name == key).map(|(_, node)| node))
+        Ok(self
+            .0
+            .children
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, node)| node))
     }
 }
 
@@ -206,14 +228,20 @@ mod tests {
             r#"{"metadata":{"x":[1,{"uid":"no"}],"labels":{"b":"2","a":"1"},"uid":"u"},
                 "spec":{"work":"{\"nodeName\":\"no\"}","nodeName":"web\u0030","n":3,"on":true}}"#,
         );
-        assert_eq!(found.fields, ["web0".into(), "".into(), "3".into(), "true".into()]);
+        assert_eq!(
+            found.fields,
+            ["web0".into(), "".into(), "3".into(), "true".into()]
+        );
         assert_eq!(found.labels, [("a".into(), "1".into()), ("b".into(), "2".into())]);
         assert_eq!((&*found.uid, found.deleting), ("u", false));
     }
 
     #[test]
     fn a_field_that_is_no_scalar_is_empty() {
-        let found = find(&["spec", "spec.a"], r#"{"spec":{"a":[1]},"metadata":{"deletionTimestamp":"x","labels":null}}"#);
+        let found = find(
+            &["spec", "spec.a"],
+            r#"{"spec":{"a":[1]},"metadata":{"deletionTimestamp":"x","labels":null}}"#,
+        );
         assert_eq!(found.fields, ["".into(), "".into()]);
         assert!(found.deleting && found.labels.is_empty());
     }

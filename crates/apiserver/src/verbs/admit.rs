@@ -28,7 +28,11 @@ pub(crate) fn check_fields(
 
 /// Makes typed data of an object and back. Answers it with defaults, and the paths of fields that are not known.
 pub(crate) fn typed(call: &Call<'_>, object: Value) -> Result<(Value, Vec<String>), Status> {
-    let decoded = call.kind().strategy.decode(object).map_err(|error| Status::undecodable(call.kind(), error))?;
+    let decoded = call
+        .kind()
+        .strategy
+        .decode(object)
+        .map_err(|error| Status::undecodable(call.kind(), error))?;
     Ok((decoded.object, decoded.unknown))
 }
 
@@ -56,7 +60,10 @@ pub(crate) fn whole(
             call.namespace
         )));
     }
-    let metadata = object.as_object_mut().map(|o| o.entry("metadata").or_insert_with(|| Value::Object(Default::default())));
+    let metadata = object.as_object_mut().map(|o| {
+        o.entry("metadata")
+            .or_insert_with(|| Value::Object(Default::default()))
+    });
     if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
         if call.kind().scope == Scope::Namespaced {
             metadata.insert("namespace".into(), call.namespace.into());
@@ -74,7 +81,10 @@ pub(crate) fn check_new(call: &Call<'_>, object: &Value) -> Result<(), Status> {
     errors.extend(call.kind().strategy.validate_create(object));
     if !errors.is_empty() {
         let meta = &object["metadata"];
-        let name = meta["name"].as_str().or(meta["generateName"].as_str()).unwrap_or_default();
+        let name = meta["name"]
+            .as_str()
+            .or(meta["generateName"].as_str())
+            .unwrap_or_default();
         return Err(Status::invalid(call.kind(), name, errors));
     }
     authz::node::admits(call, object)

@@ -20,13 +20,24 @@ const NAMES: usize = 8;
 
 /// Creates what the body describes.
 pub(crate) async fn create(call: &Call<'_>, encoding: Encoding, sent: Body) -> Outcome {
-    if call.kind().scope == Scope::Namespaced && call.namespace.is_empty() && call.kind().storage != Storage::Virtual {
-        return Err(Status::method_not_allowed(call.kind(), "create without a namespace in the path"));
+    if call.kind().scope == Scope::Namespaced
+        && call.namespace.is_empty()
+        && call.kind().storage != Storage::Virtual
+    {
+        return Err(Status::method_not_allowed(
+            call.kind(),
+            "create without a namespace in the path",
+        ));
     }
     let sent = body::read(sent).await?;
     let decoded = body::object(call.kind(), &sent, encoding)?;
-    if decoded.value["metadata"]["resourceVersion"].as_str().is_some_and(|version| !version.is_empty()) {
-        return Err(Status::bad_request("metadata.resourceVersion: resourceVersion should not be set on objects to be created"));
+    if decoded.value["metadata"]["resourceVersion"]
+        .as_str()
+        .is_some_and(|version| !version.is_empty())
+    {
+        return Err(Status::bad_request(
+            "metadata.resourceVersion: resourceVersion should not be set on objects to be created",
+        ));
     }
     let mut warnings = Vec::new();
     let object = admit::whole(call, decoded, &mut warnings)?;
@@ -56,7 +67,10 @@ pub(crate) async fn new_object(
     metadata::prepare_create(kind, &mut object, &uid, call.now);
     if base.is_some() {
         // Validated with a name like those it will get.
-        set_name(&mut object, &metadata::generate_name(base.as_deref().unwrap_or_default(), call.inner.random.number()));
+        set_name(
+            &mut object,
+            &metadata::generate_name(base.as_deref().unwrap_or_default(), call.inner.random.number()),
+        );
     }
     namespace::admits(call, object["metadata"]["name"].as_str().unwrap_or_default())?;
     kind.strategy.prepare_create(&mut object, &call.context());
@@ -80,13 +94,19 @@ pub(crate) async fn new_object(
             }
         };
         match &base {
-            Some(base) if taken => set_name(&mut object, &metadata::generate_name(base, call.inner.random.number())),
+            Some(base) if taken => set_name(
+                &mut object,
+                &metadata::generate_name(base, call.inner.random.number()),
+            ),
             _ => return Err(Status::already_exists(kind, &name)),
         }
     }
     let name = object["metadata"]["generateName"].as_str().unwrap_or_default();
     let why = "the server was not able to generate a unique name for the object; try again";
-    Err(status::Status { message: format!("{}: {why}", kind.qualified_plural()), ..Status::already_exists(kind, name) })
+    Err(status::Status {
+        message: format!("{}: {why}", kind.qualified_plural()),
+        ..Status::already_exists(kind, name)
+    })
 }
 
 /// `generateName`, if the object has no name of its own.

@@ -9,17 +9,22 @@ use crate::wire::{answer, body};
 use crate::{namespace, verbs::admit};
 use axum::body::Body;
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use http::StatusCode;
+use machinery::decode;
 use machinery::metadata::{self, Deletion, Propagation};
 use machinery::negotiate::Encoding;
 use machinery::status::{Status, deleted};
-use machinery::decode;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::Guard;
 
 /// How often a delete is tried anew when others write in between.
 const TRIES: usize = 32;
+
+/// Objects of a collection that are deleted at once.
+const AT_ONCE: usize = 64;
 
 /// `DeleteOptions` of body and query together.
 #[derive(Debug, Default)]
@@ -41,21 +46,34 @@ impl Options {
                 .map_err(|error| Status::bad_request(format!("the body is no DeleteOptions: {error}")))?
                 .value
         };
-        let text = |field: &str| sent[field].as_str().map(str::to_owned).or_else(|| call.query.get(field).map(str::to_owned));
+        let text = |field: &str| {
+            sent[field]
+                .as_str()
+                .map(str::to_owned)
+                .or_else(|| call.query.get(field).map(str::to_owned))
+        };
         let grace = sent["gracePeriodSeconds"].as_i64().map(Ok).or_else(|| {
             call.query.get("gracePeriodSeconds").map(|text| {
-                text.parse::<i64>().map_err(|_| Status::bad_request(format!("gracePeriodSeconds: \"{text}\" is no whole number")))
+                text.parse::<i64>().map_err(|_| {
+                    Status::bad_request(format!("gracePeriodSeconds: \"{text}\" is no whole number"))
+                })
             })
         });
         // kubectl sends -1 for "the default"; as in Kubernetes any negative value counts as one second.
-        let grace = grace.transpose()?.map(|seconds| u32::try_from(seconds).unwrap_or(1));
+        let grace = grace
+            .transpose()?
+            .map(|seconds| u32::try_from(seconds).unwrap_or(1));
         let orphan = sent["orphanDependents"].as_bool().or_else(|| {
-            call.query.get("orphanDependents").map(|text| text == "true" || text == "1")
+            call.query
+                .get("orphanDependents")
+                .map(|text| text == "true" || text == "1")
         });
         let dry_run = match &sent["dryRun"] {
             Value::Array(all) if !all.is_empty() => {
                 if all.iter().any(|one| one != "All") {
-                    return Err(Status::bad_request("dryRun: Unsupported value: supported values: \"All\""));
+                    return Err(Status::bad_request(
+                        "dryRun: Unsupported value: supported values: \"All\"",
+                    ));
                 }
                 true
             }
@@ -86,7 +104,11 @@ pub(crate) async fn delete(call: &Call<'_>, encoding: Encoding, sent: Body) -> O
     let current = call.current()?;
     let uid = current.uid.clone();
     match remove(call, current, &options).await? {
-        Left::Nothing => Ok(answer::value(StatusCode::OK, call.accept, &deleted(call.kind(), call.name, &uid))),
+        Left::Nothing => Ok(answer::value(
+            StatusCode::OK,
+            call.accept,
+            &deleted(call.kind(), call.name, &uid),
+        )),
         Left::Held(json) => super::read::one(call, StatusCode::OK, &json),
     }
 }
@@ -97,22 +119,47 @@ pub(crate) async fn delete_collection(call: &Call<'_>, encoding: Encoding, sent:
     let filter = call.filter()?;
     wait_for_version(call, None).await?;
     let snapshot = call.inner.cache.snapshot(call.cache);
-    let mut items = Vec::new();
-    for object in snapshot.objects.values().flat_map(|names| names.values()) {
-        if !filter.matches(call.kind(), object) {
-            continue;
+    let chosen: Vec<_> = snapshot
+        .objects
+        .values()
+        .flat_map(|names| names.values())
+        .filter(|object| filter.matches(call.kind(), object))
+        .collect();
+    let mut running = FuturesUnordered::new();
+    for object in &chosen {
+        if running.len() == AT_ONCE
+            && let Some(removed) = running.next().await
+        {
+            removed?;
         }
-        let one = Call { namespace: &object.namespace, name: &object.name, inner: call.inner, user: call.user,
-            cache: call.cache, subresource: "", query: call.query, accept: call.accept, now: call.now };
-        match remove(&one, object.clone(), &options).await {
-            Ok(_) => items.push(object.value().map_err(Status::internal)?),
-            Err(status) if status.code() == 404 => {}
-            Err(status) => return Err(status),
-        }
+        running.push(remove_one(call, object, &options));
     }
+    while let Some(removed) = running.next().await {
+        removed?;
+    }
+    drop(running);
+    let items = chosen
+        .iter()
+        .map(|object| object.value())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Status::internal)?;
     let list = json!({"kind": call.kind().list_kind, "apiVersion": call.kind().api_version(),
         "metadata": {"resourceVersion": snapshot.revision.to_string()}, "items": items});
     Ok(answer::value(StatusCode::OK, call.accept, &list))
+}
+
+/// Deletes one object of a collection; that it is gone already is fine.
+async fn remove_one(call: &Call<'_>, object: &Arc<Object>, options: &Options) -> Result<(), Status> {
+    let call = Call {
+        namespace: &object.namespace,
+        name: &object.name,
+        subresource: "",
+        ..*call
+    };
+    match remove(&call, Arc::clone(object), options).await {
+        Err(status) if status.code() != 404 => Err(status),
+        _ => Ok(()),
+    }
 }
 
 async fn remove(call: &Call<'_>, mut current: Arc<Object>, options: &Options) -> Result<Left, Status> {
@@ -144,13 +191,19 @@ async fn remove(call: &Call<'_>, mut current: Arc<Object>, options: &Options) ->
             Deletion::Mark(marked) if options.dry_run => {
                 return Ok(Left::Held(admit::stored(call, &marked)?.into()));
             }
-            Deletion::Remove => match call.commit(call.name, None, Guard::Revision(current.revision)).await? {
+            Deletion::Remove => match call
+                .commit(call.name, None, Guard::Revision(current.revision))
+                .await?
+            {
                 Ok(_) => return Ok(Left::Nothing),
                 Err(lost) => lost,
             },
             Deletion::Mark(marked) => {
                 let stored = admit::stored(call, &marked)?;
-                match call.commit(call.name, Some(stored), Guard::Revision(current.revision)).await? {
+                match call
+                    .commit(call.name, Some(stored), Guard::Revision(current.revision))
+                    .await?
+                {
                     Ok((_, Some(object))) => return Ok(Left::Held(object.json().clone())),
                     Ok((_, None)) => return Ok(Left::Nothing),
                     Err(lost) => lost,

@@ -28,14 +28,19 @@ pub(crate) fn version(text: Option<&str>) -> Result<Option<Revision>, Status> {
     match text {
         None => Ok(None),
         Some(text) => text.parse().map(Some).map_err(|_| {
-            Status::bad_request(format!("resourceVersion: Invalid value: \"{text}\": must be a number this server gave out"))
+            Status::bad_request(format!(
+                "resourceVersion: Invalid value: \"{text}\": must be a number this server gave out"
+            ))
         }),
     }
 }
 
 /// Waits until the cache has reached a resourceVersion; 504 if it does not within three seconds. Without one, what
 /// counts is the most recent state: a store that others write to as well is asked how far it is.
-pub(crate) async fn wait_for_version(call: &Call<'_>, text: Option<&str>) -> Result<Option<Revision>, Status> {
+pub(crate) async fn wait_for_version(
+    call: &Call<'_>,
+    text: Option<&str>,
+) -> Result<Option<Revision>, Status> {
     let wanted = version(text)?;
     let revision = match wanted {
         Some(revision) => revision,
@@ -45,7 +50,11 @@ pub(crate) async fn wait_for_version(call: &Call<'_>, text: Option<&str>) -> Res
         None => return Ok(None),
     };
     let cache = &call.inner.cache;
-    if revision > cache.revision() && tokio::time::timeout(AHEAD, cache.reaches(revision)).await.is_err() {
+    if revision > cache.revision()
+        && tokio::time::timeout(AHEAD, cache.reaches(revision))
+            .await
+            .is_err()
+    {
         return Err(Status::future_version(revision, cache.revision()));
     }
     Ok(wanted)
@@ -85,7 +94,10 @@ pub(crate) async fn list(call: &Call<'_>) -> Outcome {
         && let Some(last) = objects.last()
     {
         let pin = from.unwrap_or_else(|| call.inner.pins.pin(snapshot.clone(), now));
-        metadata = format!(",\"continue\":\"{}\"", pin.at(&last.namespace, &last.name).token());
+        metadata = format!(
+            ",\"continue\":\"{}\"",
+            pin.at(&last.namespace, &last.name).token()
+        );
         if filter.is_open() {
             metadata.push_str(&format!(",\"remainingItemCount\":{more}"));
         }
@@ -94,10 +106,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Outcome {
 }
 
 /// The objects a selector on an indexed field gives, and the revision; `None` if no index helps.
-async fn indexed(
-    call: &Call<'_>,
-    filter: &Filter,
-) -> Result<Option<(Vec<Arc<Object>>, Revision)>, Status> {
+async fn indexed(call: &Call<'_>, filter: &Filter) -> Result<Option<(Vec<Arc<Object>>, Revision)>, Status> {
     let Some((field, value)) = filter.index(call.kind()).filter(|(field, _)| *field > 0) else {
         return Ok(None);
     };
@@ -117,9 +126,10 @@ async fn snapshot(call: &Call<'_>) -> Result<Snapshot, Status> {
         (Some("Exact"), Some(0)) => Err(Status::bad_request(
             "resourceVersionMatch: Forbidden: \"Exact\" is forbidden for resourceVersion \"0\"",
         )),
-        (Some("Exact"), Some(revision)) => {
-            call.cache.back_to(snapshot, revision).map_err(|oldest| Status::too_old(revision, oldest))
-        }
+        (Some("Exact"), Some(revision)) => call
+            .cache
+            .back_to(snapshot, revision)
+            .map_err(|oldest| Status::too_old(revision, oldest)),
         (Some("NotOlderThan" | "Exact"), None) => Err(Status::bad_request(
             "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
         )),
@@ -146,7 +156,9 @@ fn select(
     let mut found = Vec::new();
     let mut more = 0;
     for (namespace, names) in namespaces {
-        let after = from.filter(|pin| *pin.namespace == **namespace).map(|pin| pin.name.as_str());
+        let after = from
+            .filter(|pin| *pin.namespace == **namespace)
+            .map(|pin| pin.name.as_str());
         for object in objects(names, after, filter) {
             if !filter.matches(call.kind(), object) {
                 continue;
@@ -171,14 +183,28 @@ fn objects<'a>(
     filter: &'a Filter,
 ) -> Box<dyn Iterator<Item = &'a Arc<Object>> + 'a> {
     if !filter.name.is_empty() {
-        return Box::new(names.get(filter.name.as_str()).into_iter().filter(move |o| after.is_none_or(|a| *o.name > *a)));
+        return Box::new(
+            names
+                .get(filter.name.as_str())
+                .into_iter()
+                .filter(move |o| after.is_none_or(|a| *o.name > *a)),
+        );
     }
     let start = after.map_or(Bound::Unbounded, Bound::Excluded);
-    Box::new(names.range::<_, str>((start, Bound::Unbounded)).map(|(_, object)| object))
+    Box::new(
+        names
+            .range::<_, str>((start, Bound::Unbounded))
+            .map(|(_, object)| object),
+    )
 }
 
 /// The list in the form the client wants. `metadata` is what its ListMeta has besides the resourceVersion.
-fn answered(call: &Call<'_>, objects: Vec<Arc<Object>>, revision: Revision, metadata: &str) -> http::Response<Body> {
+fn answered(
+    call: &Call<'_>,
+    objects: Vec<Arc<Object>>,
+    revision: Revision,
+    metadata: &str,
+) -> http::Response<Body> {
     let kind = call.kind();
     let list = match call.accept.form {
         Form::Table => return table(call, &objects, revision, metadata),
@@ -201,10 +227,19 @@ fn answered(call: &Call<'_>, objects: Vec<Arc<Object>>, revision: Revision, meta
         return answer::rendered(StatusCode::OK, call.accept, whole.into());
     }
     let body = Body::from_stream(futures::stream::iter(pieces));
-    answer::typed(StatusCode::OK, HeaderValue::from_static(call.accept.content_type()), body)
+    answer::typed(
+        StatusCode::OK,
+        HeaderValue::from_static(call.accept.content_type()),
+        body,
+    )
 }
 
-fn table(call: &Call<'_>, objects: &[Arc<Object>], revision: Revision, metadata: &str) -> http::Response<Body> {
+fn table(
+    call: &Call<'_>,
+    objects: &[Arc<Object>],
+    revision: Revision,
+    metadata: &str,
+) -> http::Response<Body> {
     let list = serde_json::from_str(&format!("{{\"resourceVersion\":\"{revision}\"{metadata}}}"));
     let list = list.unwrap_or_else(|_| json!({"resourceVersion": revision.to_string()}));
     let include = match call.include() {

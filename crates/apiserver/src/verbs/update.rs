@@ -32,7 +32,11 @@ pub(crate) async fn update(call: &Call<'_>, encoding: Encoding, sent: Body) -> O
     if call.kind().group == api::GROUP && version_of(&object).is_empty() {
         let mut errors = api::field::Errors::new();
         let at = api::field::Path::new("metadata").child("resourceVersion");
-        errors.invalid(&at, "", "must be specified for an update: read the object, change it, send it back");
+        errors.invalid(
+            &at,
+            "",
+            "must be specified for an update: read the object, change it, send it back",
+        );
         return Err(Status::invalid(call.kind(), call.name, errors));
     }
     change(call, |_| Ok((object.clone(), warnings.clone()))).await
@@ -56,15 +60,15 @@ pub(crate) async fn patch(call: &Call<'_>, content_type: Option<&str>, sent: Bod
 }
 
 fn version_of(object: &Value) -> &str {
-    object["metadata"]["resourceVersion"].as_str().filter(|version| *version != "0").unwrap_or_default()
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .filter(|version| *version != "0")
+        .unwrap_or_default()
 }
 
 /// Writes what `edit` makes of the current object; it also answers warnings. Whoever sent a resourceVersion is refused
 /// in the second round, as then it is no longer the current one.
-async fn change(
-    call: &Call<'_>,
-    edit: impl Fn(&Value) -> Result<(Value, Vec<String>), Status>,
-) -> Outcome {
+async fn change(call: &Call<'_>, edit: impl Fn(&Value) -> Result<(Value, Vec<String>), Status>) -> Outcome {
     let mut current = call.current()?;
     for _ in 0..TRIES {
         let old = current.value().map_err(Status::internal)?;
@@ -109,7 +113,8 @@ fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, warnings: &mut Vec<Str
             kind.strategy.validate_status(new, old)
         }
         other => {
-            kind.strategy.prepare_subresource(other, new, old, &call.context());
+            kind.strategy
+                .prepare_subresource(other, new, old, &call.context());
             let mut errors = metadata::validate_update(new, old);
             errors.extend(kind.strategy.validate_update(new, old));
             errors
@@ -136,9 +141,8 @@ async fn write(call: &Call<'_>, current: &Arc<Object>, new: &Value) -> Result<Re
             Err(lost) => Err(lost),
         });
     }
-    let unchanged = served(call, current, &stored, current.revision)?;
-    if unchanged == *current.json() {
-        return Ok(Ok(unchanged));
+    if current.is_stored_as(&stored) {
+        return Ok(Ok(current.json().clone()));
     }
     Ok(match call.commit(call.name, Some(stored), guard).await? {
         Ok((_, Some(object))) => Ok(object.json().clone()),
@@ -149,6 +153,12 @@ async fn write(call: &Call<'_>, current: &Arc<Object>, new: &Value) -> Result<Re
 
 /// What stored bytes look like to a client at a revision.
 fn served(call: &Call<'_>, like: &Object, stored: &[u8], revision: Revision) -> Result<Bytes, Status> {
-    let object = Object::new(&call.cache.shape, like.namespace.clone(), like.name.clone(), stored, revision);
+    let object = Object::new(
+        &call.cache.shape,
+        like.namespace.clone(),
+        like.name.clone(),
+        stored,
+        revision,
+    );
     Ok(object.map_err(Status::internal)?.json().clone())
 }

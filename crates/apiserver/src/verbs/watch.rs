@@ -40,7 +40,10 @@ pub(crate) async fn watch(call: &Call<'_>) -> Outcome {
     let filter = call.filter()?;
     let key = filter.index(call.kind());
     let waker = call.cache.waker(key.as_ref().map(borrowed));
-    let initial_wanted = call.query.get("sendInitialEvents").map(|flag| flag == "true" || flag == "1");
+    let initial_wanted = call
+        .query
+        .get("sendInitialEvents")
+        .map(|flag| flag == "true" || flag == "1");
     if initial_wanted.is_some() && call.query.get("resourceVersionMatch") != Some("NotOlderThan") {
         return Err(Status::bad_request(
             "resourceVersionMatch: Forbidden: sendInitialEvents requires resourceVersionMatch=NotOlderThan",
@@ -58,7 +61,10 @@ pub(crate) async fn watch(call: &Call<'_>) -> Outcome {
             let snapshot = call.inner.cache.snapshot(call.cache);
             if initial_wanted.unwrap_or(from_now) {
                 let objects = snapshot.objects.values().flat_map(|names| names.values());
-                initial = objects.filter(|object| filter.matches(call.kind(), object)).cloned().collect();
+                initial = objects
+                    .filter(|object| filter.matches(call.kind(), object))
+                    .cloned()
+                    .collect();
             }
             (snapshot.cursor, snapshot.revision)
         }
@@ -70,7 +76,10 @@ pub(crate) async fn watch(call: &Call<'_>) -> Outcome {
     };
     let now = Instant::now();
     let deadline = now + Duration::from_secs(lasts.min(24 * 3_600));
-    let farewell = deadline.checked_sub(FAREWELL).filter(|at| *at > now).unwrap_or(deadline);
+    let farewell = deadline
+        .checked_sub(FAREWELL)
+        .filter(|at| *at > now)
+        .unwrap_or(deadline);
     let watch = Watch {
         inner: call.inner.clone(),
         cache: call.cache.clone(),
@@ -78,7 +87,12 @@ pub(crate) async fn watch(call: &Call<'_>) -> Outcome {
         key,
         cursor,
         waker,
-        format: Format { accept: call.accept, include: call.include()?, headers: true, clock: call.inner.clock.clone() },
+        format: Format {
+            accept: call.accept,
+            include: call.include()?,
+            headers: true,
+            clock: call.inner.clock.clone(),
+        },
         sent,
         end_of_initial: (initial_wanted == Some(true)).then_some(sent),
         initial: initial.into_iter(),
@@ -93,13 +107,21 @@ pub(crate) async fn watch(call: &Call<'_>) -> Outcome {
         let piece = watch.next().await?;
         Some((Ok::<_, Infallible>(piece), watch))
     }));
-    Ok(answer::typed(StatusCode::OK, HeaderValue::from_static(call.accept.content_type()), body))
+    Ok(answer::typed(
+        StatusCode::OK,
+        HeaderValue::from_static(call.accept.content_type()),
+        body,
+    ))
 }
 
 /// 410 as Kubernetes sends it to watches: in the stream, as an ERROR event of an answer that says 200.
 fn gone(accept: Accept, status: Status) -> Outcome {
     let body = error_line(&status);
-    Ok(answer::typed(StatusCode::OK, HeaderValue::from_static(accept.content_type()), body))
+    Ok(answer::typed(
+        StatusCode::OK,
+        HeaderValue::from_static(accept.content_type()),
+        body,
+    ))
 }
 
 fn error_line(status: &Status) -> Bytes {
@@ -117,7 +139,10 @@ fn put(out: &mut BytesMut, word: &str, object: &[u8]) {
 }
 
 fn borrowed(key: &(usize, Box<str>)) -> IndexKey<'_> {
-    IndexKey { field: key.0, value: &key.1 }
+    IndexKey {
+        field: key.0,
+        value: &key.1,
+    }
 }
 
 /// How objects are written.
@@ -193,7 +218,9 @@ impl Watch {
             return Some(out.freeze());
         }
         loop {
-            let look = self.cache.look(&mut self.cursor, self.key.as_ref().map(borrowed), TAKE);
+            let look = self
+                .cache
+                .look(&mut self.cursor, self.key.as_ref().map(borrowed), TAKE);
             let events = match look {
                 Look::Events(events) => events,
                 Look::Overrun(oldest) => {
@@ -216,12 +243,16 @@ impl Watch {
     fn tell(&mut self, out: &mut BytesMut, event: &Event) {
         let kind = &self.cache.shape.kind;
         let matching = |object: &&Arc<Object>| self.filter.matches(kind, object);
-        let (now, before) = (event.now.as_ref().filter(matching), event.before.as_ref().filter(matching));
+        let (now, before) = (
+            event.now.as_ref().filter(matching),
+            event.before.as_ref().filter(matching),
+        );
         match (now, before) {
             (Some(now), None) => self.format.event(&self.cache, out, "ADDED", now.json()),
             (Some(now), Some(_)) => self.format.event(&self.cache, out, "MODIFIED", now.json()),
             (None, Some(before)) => {
-                self.format.event(&self.cache, out, "DELETED", &before.json_at(event.revision));
+                self.format
+                    .event(&self.cache, out, "DELETED", &before.json_at(event.revision));
             }
             (None, None) => {}
         }
@@ -229,7 +260,11 @@ impl Watch {
 
     /// The bookmark that is due, if there is something new to say.
     async fn periodic(&mut self, now: Instant) -> Option<Bytes> {
-        self.bookmark = if now >= self.farewell { None } else { Some((now + BOOKMARK).min(self.farewell)) };
+        self.bookmark = if now >= self.farewell {
+            None
+        } else {
+            Some((now + BOOKMARK).min(self.farewell))
+        };
         // The head first: all events up to `applied` are in the ring by now, and the look that follows finds them.
         let applied = self.inner.cache.revision();
         let durable = self.inner.store.head().await.ok()?.durable;
@@ -253,7 +288,14 @@ impl Format {
             return put(out, word, object);
         }
         let now = self.clock.now();
-        match answer::form(&cache.shape.kind, self.accept, self.include, now, object, self.headers) {
+        match answer::form(
+            &cache.shape.kind,
+            self.accept,
+            self.include,
+            now,
+            object,
+            self.headers,
+        ) {
             Ok(body) => {
                 self.headers = false;
                 put(out, word, &body);

@@ -34,7 +34,9 @@ pub(crate) fn failure(status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = json(code, status.to_bytes());
     if status.details.retry_after_seconds > 0 {
-        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(status.details.retry_after_seconds));
+        response
+            .headers_mut()
+            .insert(RETRY_AFTER, HeaderValue::from(status.details.retry_after_seconds));
     }
     response
 }

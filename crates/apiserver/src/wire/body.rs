@@ -20,7 +20,8 @@ pub(crate) async fn read(mut body: Body) -> Result<Bytes, Status> {
     let mut more = BytesMut::new();
     let mut total = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Status::bad_request(format!("the body could not be read: {error}")))?;
+        let frame =
+            frame.map_err(|error| Status::bad_request(format!("the body could not be read: {error}")))?;
         let Ok(data) = frame.into_data() else { continue };
         total += data.len();
         if total > DRAINED {
@@ -40,13 +41,20 @@ pub(crate) async fn read(mut body: Body) -> Result<Bytes, Status> {
     if total > LIMIT {
         return Err(Status::too_large(LIMIT));
     }
-    Ok(if more.is_empty() { first.unwrap_or_default() } else { more.freeze() })
+    Ok(if more.is_empty() {
+        first.unwrap_or_default()
+    } else {
+        more.freeze()
+    })
 }
 
 /// Decodes the body of a write to an object of `kind`. `apiVersion` and `kind` may be missing, but not wrong.
 pub(crate) fn object(kind: &Kind, body: &[u8], encoding: Encoding) -> Result<decode::Body, Status> {
     if body.is_empty() {
-        return Err(Status::bad_request(format!("the body is empty; send a {} in it", kind.kind)));
+        return Err(Status::bad_request(format!(
+            "the body is empty; send a {} in it",
+            kind.kind
+        )));
     }
     let mut decoded = decode::decode(body, encoding).map_err(|error| Status::undecodable(kind, error))?;
     let Some(object) = decoded.value.as_object_mut() else {

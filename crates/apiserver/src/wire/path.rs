@@ -38,7 +38,14 @@ impl<'a> ResourcePath<'a> {
         if plural.is_empty() || rest.len() > 3 || rest[1..].iter().any(|p| p.is_empty()) {
             return None;
         }
-        Some(Self { group, version, plural, namespace, name: part(1), subresource: part(2) })
+        Some(Self {
+            group,
+            version,
+            plural,
+            namespace,
+            name: part(1),
+            subresource: part(2),
+        })
     }
 }
 
@@ -75,12 +82,27 @@ mod tests {
         for (path, want) in [
             ("/api/v1/namespaces", ["", "v1", "namespaces", "", "", ""]),
             ("/api/v1/namespaces/ops", ["", "v1", "namespaces", "", "ops", ""]),
-            ("/api/v1/namespaces/ops/finalize", ["", "v1", "namespaces", "", "ops", "finalize"]),
-            ("/api/v1/namespaces/ops/secrets", ["", "v1", "secrets", "ops", "", ""]),
-            ("/api/v1/namespaces/ops/secrets/a%3Ab", ["", "v1", "secrets", "ops", "a:b", ""]),
+            (
+                "/api/v1/namespaces/ops/finalize",
+                ["", "v1", "namespaces", "", "ops", "finalize"],
+            ),
+            (
+                "/api/v1/namespaces/ops/secrets",
+                ["", "v1", "secrets", "ops", "", ""],
+            ),
+            (
+                "/api/v1/namespaces/ops/secrets/a%3Ab",
+                ["", "v1", "secrets", "ops", "a:b", ""],
+            ),
             ("/api/v1/secrets", ["", "v1", "secrets", "", "", ""]),
-            ("/apis/prow.windows/v1/namespaces/ops/jobs/x/status", ["prow.windows", "v1", "jobs", "ops", "x", "status"]),
-            ("/apis/prow.windows/v1/nodes/n1", ["prow.windows", "v1", "nodes", "", "n1", ""]),
+            (
+                "/apis/prow.windows/v1/namespaces/ops/jobs/x/status",
+                ["prow.windows", "v1", "jobs", "ops", "x", "status"],
+            ),
+            (
+                "/apis/prow.windows/v1/nodes/n1",
+                ["prow.windows", "v1", "nodes", "", "n1", ""],
+            ),
         ] {
             assert_eq!(parts(path).unwrap(), want.map(str::to_owned), "{path}");
         }
@@ -88,8 +110,19 @@ mod tests {
 
     #[test]
     fn what_names_no_kind() {
-        for path in ["/", "/api", "/api/v1", "/api/v1/", "/apis", "/apis/prow.windows", "/apis/prow.windows/v1", "/healthz",
-            "/api/v1/namespaces/ops/secrets/", "/api/v1/namespaces/ops/secrets/a/b/c", "/logs/v1/namespaces/x"] {
+        for path in [
+            "/",
+            "/api",
+            "/api/v1",
+            "/api/v1/",
+            "/apis",
+            "/apis/prow.windows",
+            "/apis/prow.windows/v1",
+            "/healthz",
+            "/api/v1/namespaces/ops/secrets/",
+            "/api/v1/namespaces/ops/secrets/a/b/c",
+            "/logs/v1/namespaces/x",
+        ] {
             assert_eq!(parts(path), None, "{path}");
         }
     }

@@ -40,7 +40,10 @@ impl Api {
     pub async fn over(store: Arc<Memory>, change: impl FnOnce(&mut Options)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let authority = Arc::new(pki::Authority::open(folder.path(), Arc::new(SystemClock)).unwrap());
-        let mut options = Options { authority: Some(authority.clone()), ..Options::default() };
+        let mut options = Options {
+            authority: Some(authority.clone()),
+            ..Options::default()
+        };
         change(&mut options);
         let mut kinds = machinery::core_kinds::all();
         kinds.push(machinery::typed::kind::<api::Job>());
@@ -49,16 +52,28 @@ impl Api {
         kinds.push(machinery::typed::kind::<api::Queue>());
         kinds.push(machinery::typed::kind::<api::Target>());
         let server = Server::start(store.clone(), kinds, options).await.unwrap();
-        let credentials = authority.server(folder.path(), &["localhost".into(), "127.0.0.1".into()]).unwrap();
+        let credentials = authority
+            .server(folder.path(), &["localhost".into(), "127.0.0.1".into()])
+            .unwrap();
         let tls = pki::tls::server(&credentials, authority.certificate(), &["h2", "http/1.1"]).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = server.clone();
         let served = tokio::spawn(async move {
-            serving.serve(listener, Some(tls), async { stopped.await.unwrap_or(()) }).await;
+            serving
+                .serve(listener, Some(tls), async { stopped.await.unwrap_or(()) })
+                .await;
         });
-        Self { server, store, authority, address, stop: Some(stop), served: Some(served), _folder: folder }
+        Self {
+            server,
+            store,
+            authority,
+            address,
+            stop: Some(stop),
+            served: Some(served),
+            _folder: folder,
+        }
     }
 
     /// Stops the server as a signal would; returns when it has ended.
@@ -77,7 +92,10 @@ impl Api {
 
     pub fn user(&self, name: &str, groups: &[&str]) -> User {
         let groups: Vec<String> = groups.iter().map(|g| (*g).to_owned()).collect();
-        let credentials = self.authority.user(name, &groups, SignedDuration::from_hours(1)).unwrap();
+        let credentials = self
+            .authority
+            .user(name, &groups, SignedDuration::from_hours(1))
+            .unwrap();
         self.with_credentials(Some(&credentials))
     }
 
@@ -86,12 +104,18 @@ impl Api {
     }
 
     pub fn bearer(&self, token: &str) -> User {
-        self.anonymous().header("authorization", &format!("Bearer {token}"))
+        self.anonymous()
+            .header("authorization", &format!("Bearer {token}"))
     }
 
     pub fn with_credentials(&self, credentials: Option<&pki::Credentials>) -> User {
         let tls = pki::tls::client(self.authority.certificate(), credentials, &["http/1.1"]).unwrap();
-        User { address: self.address, tls, headers: HeaderMap::new(), connection: Arc::default() }
+        User {
+            address: self.address,
+            tls,
+            headers: HeaderMap::new(),
+            connection: Arc::default(),
+        }
     }
 }
 
@@ -116,12 +140,18 @@ pub struct Answer {
 
 impl Answer {
     pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.text).unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.text)))
+        serde_json::from_slice(&self.text)
+            .unwrap_or_else(|_| panic!("no JSON: {}", String::from_utf8_lossy(&self.text)))
     }
 
     /// The object, if the request went well.
     pub fn ok(self) -> Value {
-        assert!(self.code.is_success(), "{}: {}", self.code, String::from_utf8_lossy(&self.text));
+        assert!(
+            self.code.is_success(),
+            "{}: {}",
+            self.code,
+            String::from_utf8_lossy(&self.text)
+        );
         self.json()
     }
 
@@ -143,7 +173,11 @@ impl Answer {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        self.headers.get_all("warning").iter().map(|w| w.to_str().unwrap().to_owned()).collect()
+        self.headers
+            .get_all("warning")
+            .iter()
+            .map(|w| w.to_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -157,7 +191,10 @@ impl User {
     async fn connect(&self) -> Connection {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
-        let stream = tokio_rustls::TlsConnector::from(self.tls.clone()).connect(name, stream).await.unwrap();
+        let stream = tokio_rustls::TlsConnector::from(self.tls.clone())
+            .connect(name, stream)
+            .await
+            .unwrap();
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         sender
@@ -170,7 +207,9 @@ impl User {
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().insert("host", "localhost".parse().unwrap());
         if !media.is_empty() {
-            request.headers_mut().insert("content-type", media.parse().unwrap());
+            request
+                .headers_mut()
+                .insert("content-type", media.parse().unwrap());
         }
         request
     }
@@ -187,7 +226,11 @@ impl User {
         let (parts, body) = response.into_parts();
         let text = body.collect().await.unwrap().to_bytes();
         *slot = Some(connection);
-        Answer { code: parts.status, headers: parts.headers, text }
+        Answer {
+            code: parts.status,
+            headers: parts.headers,
+            text,
+        }
     }
 
     pub async fn get(&self, path: &str) -> Answer {
@@ -199,24 +242,35 @@ impl User {
     }
 
     pub async fn post(&self, path: &str, object: &Value) -> Answer {
-        self.send("POST", path, "application/json", object.to_string()).await
+        self.send("POST", path, "application/json", object.to_string())
+            .await
     }
 
     pub async fn put(&self, path: &str, object: &Value) -> Answer {
-        self.send("PUT", path, "application/json", object.to_string()).await
+        self.send("PUT", path, "application/json", object.to_string())
+            .await
     }
 
     pub async fn merge(&self, path: &str, patch: &Value) -> Answer {
-        self.send("PATCH", path, "application/merge-patch+json", patch.to_string()).await
+        self.send("PATCH", path, "application/merge-patch+json", patch.to_string())
+            .await
     }
 
     /// A watch, or any other answer read line by line, on a connection of its own.
     pub async fn watch(&self, path: &str) -> Watch {
         let mut connection = self.connect().await;
         connection.ready().await.unwrap();
-        let response = connection.send_request(self.request("GET", path, "", Bytes::new())).await.unwrap();
+        let response = connection
+            .send_request(self.request("GET", path, "", Bytes::new()))
+            .await
+            .unwrap();
         let code = response.status();
-        Watch { code, body: response.into_body(), read: Vec::new(), _connection: connection }
+        Watch {
+            code,
+            body: response.into_body(),
+            read: Vec::new(),
+            _connection: connection,
+        }
     }
 }
 

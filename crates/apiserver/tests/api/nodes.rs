@@ -23,15 +23,24 @@ async fn fleet() -> (Api, User, User) {
     let api = Api::start().await;
     let admin = api.admin();
     for node in ["n1", "n2"] {
-        admin.post(NODES, &json!({"metadata": {"name": node}, "spec": {}})).await.ok();
+        admin
+            .post(NODES, &json!({"metadata": {"name": node}, "spec": {}}))
+            .await
+            .ok();
         for (kind, path) in [("s", SECRETS), ("c", MAPS)] {
-            admin.post(path, &json!({"metadata": {"name": format!("{kind}-{node}")}})).await.ok();
+            admin
+                .post(path, &json!({"metadata": {"name": format!("{kind}-{node}")}}))
+                .await
+                .ok();
         }
         let job = json!({"metadata": {"name": format!("j-{node}")}, "spec": {"steps": [{"name": "a", "command": ["x"], "env": [
             {"name": "S", "valueFrom": {"secretKeyRef": {"name": format!("s-{node}"), "key": "k"}}},
             {"name": "C", "valueFrom": {"configMapKeyRef": {"name": format!("c-{node}"), "key": "k"}}}]}]}});
         let job = admin.post(JOBS, &job).await.ok();
-        admin.post(TASKS, &task(&format!("t-{node}"), node, &job)).await.ok();
+        admin
+            .post(TASKS, &task(&format!("t-{node}"), node, &job))
+            .await
+            .ok();
     }
     let agent = api.node("n1");
     (api, admin, agent)
@@ -55,13 +64,27 @@ async fn an_agent_does_its_own_work() {
     }
     let claim = json!({"status": {"phase": "Claimed", "claim": {"agentInstance": "i", "bootID": "b", "nonce": "n", "time": "2026-01-01T00:00:00.000000Z"}}});
     agent.merge(&format!("{TASKS}/t-n1/status"), &claim).await.ok();
-    agent.merge(&format!("{NODES}/n1/status"), &json!({"status": {"features": ["claim"]}})).await.ok();
+    agent
+        .merge(
+            &format!("{NODES}/n1/status"),
+            &json!({"status": {"features": ["claim"]}}),
+        )
+        .await
+        .ok();
     let lease = json!({"metadata": {"name": "n1"}, "spec": {"holderIdentity": "i/n"}});
     agent.post(LEASES, &lease).await.ok();
-    agent.merge(&format!("{LEASES}/n1"), &json!({"spec": {"holderIdentity": "j/n"}})).await.ok();
+    agent
+        .merge(
+            &format!("{LEASES}/n1"),
+            &json!({"spec": {"holderIdentity": "j/n"}}),
+        )
+        .await
+        .ok();
     let event = json!({"metadata": {"generateName": "e-"}, "involvedObject": {"kind": "Task", "namespace": "default", "name": "t-n1"}, "reason": "Started", "message": "m", "type": "Normal"});
     agent.post(EVENTS, &event).await.ok();
-    let mut watch = agent.watch("/apis/prow.windows/v1/tasks?watch=1&fieldSelector=spec.nodeName%3Dn1").await;
+    let mut watch = agent
+        .watch("/apis/prow.windows/v1/tasks?watch=1&fieldSelector=spec.nodeName%3Dn1")
+        .await;
     assert_eq!(watch.told().await.1, "t-n1");
     let _ = admin;
 }
@@ -109,7 +132,12 @@ async fn an_agent_is_refused_everything_else() {
     ] {
         agent.merge(&path, &nothing).await.fails(403, "cannot patch");
     }
-    for path in [format!("{TASKS}/t-n1"), format!("{NODES}/n1"), format!("{LEASES}/n1"), TASKS.to_owned()] {
+    for path in [
+        format!("{TASKS}/t-n1"),
+        format!("{NODES}/n1"),
+        format!("{LEASES}/n1"),
+        TASKS.to_owned(),
+    ] {
         agent.delete(&path).await.fails(403, "cannot delete");
     }
     for (path, object) in [
@@ -117,24 +145,51 @@ async fn an_agent_is_refused_everything_else() {
         (NODES, json!({"metadata": {"name": "n3"}})),
         (MAPS, map("x")),
         (LEASES, json!({"metadata": {"name": "n2"}})),
-        (EVENTS, json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Task", "namespace": "default", "name": "t-n2"}})),
-        (EVENTS, json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Node", "name": "n2"}})),
-        (EVENTS, json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Job", "namespace": "default", "name": "j-n1"}})),
+        (
+            EVENTS,
+            json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Task", "namespace": "default", "name": "t-n2"}}),
+        ),
+        (
+            EVENTS,
+            json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Node", "name": "n2"}}),
+        ),
+        (
+            EVENTS,
+            json!({"metadata": {"name": "e"}, "involvedObject": {"kind": "Job", "namespace": "default", "name": "j-n1"}}),
+        ),
     ] {
         agent.post(path, &object).await.fails(403, "forbidden");
     }
     // The name alone is not enough, nor is the group.
-    api.user("system:node:n1", &["people"]).get(&format!("{TASKS}/t-n1")).await.fails(403, "cannot get");
-    api.user("n1", &["system:nodes"]).get(&format!("{TASKS}/t-n1")).await.fails(403, "cannot get");
+    api.user("system:node:n1", &["people"])
+        .get(&format!("{TASKS}/t-n1"))
+        .await
+        .fails(403, "cannot get");
+    api.user("n1", &["system:nodes"])
+        .get(&format!("{TASKS}/t-n1"))
+        .await
+        .fails(403, "cannot get");
 }
 
 #[tokio::test]
 async fn a_secret_is_out_of_reach_once_the_task_has_ended() {
     let (_api, admin, agent) = fleet().await;
     agent.get(&format!("{SECRETS}/s-n1")).await.ok();
-    admin.merge(&format!("{TASKS}/t-n1/status"), &json!({"status": {"phase": "Rejected"}})).await.ok();
-    agent.get(&format!("{SECRETS}/s-n1")).await.fails(403, "no Task of this node");
-    agent.get(&format!("{JOBS}/j-n1")).await.fails(403, "no Task of this node");
+    admin
+        .merge(
+            &format!("{TASKS}/t-n1/status"),
+            &json!({"status": {"phase": "Rejected"}}),
+        )
+        .await
+        .ok();
+    agent
+        .get(&format!("{SECRETS}/s-n1"))
+        .await
+        .fails(403, "no Task of this node");
+    agent
+        .get(&format!("{JOBS}/j-n1"))
+        .await
+        .fails(403, "no Task of this node");
 }
 
 #[tokio::test]
@@ -143,8 +198,14 @@ async fn a_task_of_an_earlier_job_of_the_same_name_opens_nothing() {
     let mut stale = admin.get(&format!("{JOBS}/j-n2")).await.ok();
     stale["metadata"]["uid"] = "11111111-1111-4111-8111-111111111111".into();
     admin.post(TASKS, &task("stale", "n1", &stale)).await.ok();
-    agent.get(&format!("{JOBS}/j-n2")).await.fails(403, "no Task of this node");
-    agent.get(&format!("{SECRETS}/s-n2")).await.fails(403, "no Task of this node");
+    agent
+        .get(&format!("{JOBS}/j-n2"))
+        .await
+        .fails(403, "no Task of this node");
+    agent
+        .get(&format!("{SECRETS}/s-n2"))
+        .await
+        .fails(403, "no Task of this node");
 }
 
 #[tokio::test]
@@ -152,13 +213,22 @@ async fn a_lock_lease_is_read_while_a_task_holds_it() {
     let (_api, admin, agent) = fleet().await;
     let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
     for name in ["lock-iis", "lock-other"] {
-        admin.post(leases, &json!({"metadata": {"name": name}, "spec": {}})).await.ok();
+        admin
+            .post(leases, &json!({"metadata": {"name": name}, "spec": {}}))
+            .await
+            .ok();
     }
     let job = admin.get(&format!("{JOBS}/j-n1")).await.ok();
     let mut holder = task("holder", "n1", &job);
     holder["spec"]["locks"] = json!([{"name": "lock-iis"}]);
     admin.post(TASKS, &holder).await.ok();
     agent.get(&format!("{leases}/lock-iis")).await.ok();
-    agent.get(&format!("{leases}/lock-other")).await.fails(403, "holds it");
-    agent.merge(&format!("{leases}/lock-iis"), &json!({})).await.fails(403, "cannot patch");
+    agent
+        .get(&format!("{leases}/lock-other"))
+        .await
+        .fails(403, "holds it");
+    agent
+        .merge(&format!("{leases}/lock-iis"), &json!({}))
+        .await
+        .fails(403, "cannot patch");
 }

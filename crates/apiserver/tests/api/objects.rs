@@ -17,7 +17,11 @@ pub fn job(name: &str) -> Value {
 }
 
 pub fn version(object: &Value) -> u64 {
-    object["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap()
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap()
 }
 
 #[tokio::test]
@@ -43,7 +47,10 @@ async fn an_object_is_created_read_replaced_and_deleted() {
     assert_eq!(admin.get(&path).await.ok(), replaced);
 
     let gone = admin.delete(&path).await.ok();
-    assert_eq!((&gone["kind"], &gone["status"]), (&json!("Status"), &json!("Success")));
+    assert_eq!(
+        (&gone["kind"], &gone["status"]),
+        (&json!("Status"), &json!("Success"))
+    );
     assert_eq!(gone["details"]["uid"], made["metadata"]["uid"]);
     admin.get(&path).await.fails(404, "configmaps \"a\" not found");
     admin.put(&path, &replaced).await.fails(404, "not found");
@@ -56,7 +63,10 @@ async fn a_name_is_given_once_and_generated_names_differ() {
     let admin = api.admin();
     admin.post(MAPS, &map("a")).await.ok();
     let (code, reason, message) = admin.post(MAPS, &map("a")).await.failure();
-    assert_eq!((code, reason.as_str(), message.as_str()), (409, "AlreadyExists", "configmaps \"a\" already exists"));
+    assert_eq!(
+        (code, reason.as_str(), message.as_str()),
+        (409, "AlreadyExists", "configmaps \"a\" already exists")
+    );
 
     let mut generated = map("");
     generated["metadata"] = json!({"generateName": "gen-"});
@@ -80,7 +90,10 @@ async fn names_are_checked_and_the_field_is_named() {
     assert_eq!(status["details"]["causes"][0]["field"], "metadata.name");
     let nameless = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}});
     admin.post(MAPS, &nameless).await.fails(422, "metadata.name");
-    admin.post(JOBS, &job(&"x".repeat(64))).await.fails(422, "metadata.name");
+    admin
+        .post(JOBS, &job(&"x".repeat(64)))
+        .await
+        .fails(422, "metadata.name");
 }
 
 #[tokio::test]
@@ -88,10 +101,16 @@ async fn all_mistakes_are_told_at_once() {
     let api = Api::start().await;
     let mut bad = job("Bad Name");
     bad["metadata"]["labels"] = json!({"-x": "y"});
-    bad["spec"]["steps"] = json!([{"name": "a", "command": ["x"]}, {"name": "a", "command": ["y"], "shell": "fish"}]);
+    bad["spec"]["steps"] =
+        json!([{"name": "a", "command": ["x"]}, {"name": "a", "command": ["y"], "shell": "fish"}]);
     let status = api.admin().post(JOBS, &bad).await.json();
     assert_eq!(status["code"], 422, "{status}");
-    let fields: Vec<_> = status["details"]["causes"].as_array().unwrap().iter().map(|c| c["field"].as_str().unwrap()).collect();
+    let fields: Vec<_> = status["details"]["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["field"].as_str().unwrap())
+        .collect();
     for field in ["metadata.name", "metadata.labels", "spec.steps[1].name"] {
         assert!(fields.contains(&field), "{field} is not in {fields:?}");
     }
@@ -103,24 +122,56 @@ async fn unknown_and_duplicate_fields_are_refused_reported_or_dropped() {
     let admin = api.admin();
     let misspelt = r#"{"apiVersion":"prow.windows/v1","kind":"Job","metadata":{"name":"x"},
         "spec":{"steps":[{"name":"a","command":["x"],"shel":"sh"}],"suspend":true,"suspend":true}}"#;
-    let strict = admin.send("POST", &format!("{JOBS}?fieldValidation=Strict"), "application/json", misspelt).await;
+    let strict = admin
+        .send(
+            "POST",
+            &format!("{JOBS}?fieldValidation=Strict"),
+            "application/json",
+            misspelt,
+        )
+        .await;
     let (code, _, message) = strict.failure();
     assert_eq!(code, 400);
-    assert!(message.contains("spec.steps[0].shel") && message.contains("did you mean \"shell\""), "{message}");
+    assert!(
+        message.contains("spec.steps[0].shel") && message.contains("did you mean \"shell\""),
+        "{message}"
+    );
     assert!(message.contains("duplicate field \"spec.suspend\""), "{message}");
     admin.get(&format!("{JOBS}/x")).await.fails(404, "not found");
 
     let warned = admin.send("POST", JOBS, "application/json", misspelt).await;
     let warnings = warned.warnings();
-    assert!(warnings.iter().any(|w| w.starts_with("299 - ") && w.contains("spec.steps[0].shel")), "{warnings:?}");
+    assert!(
+        warnings
+            .iter()
+            .any(|w| w.starts_with("299 - ") && w.contains("spec.steps[0].shel")),
+        "{warnings:?}"
+    );
     assert!(warned.ok()["spec"]["steps"][0].get("shel").is_none());
 
-    let ignored = admin.send("PUT", &format!("{MAPS}/y?fieldValidation=Ignore"), "application/json", "{}").await;
+    let ignored = admin
+        .send(
+            "PUT",
+            &format!("{MAPS}/y?fieldValidation=Ignore"),
+            "application/json",
+            "{}",
+        )
+        .await;
     ignored.fails(404, "not found");
     let quiet = misspelt.replace("\"x\"}", "\"y\"}");
-    let ignored = admin.send("POST", &format!("{JOBS}?fieldValidation=Ignore"), "application/json", quiet).await;
+    let ignored = admin
+        .send(
+            "POST",
+            &format!("{JOBS}?fieldValidation=Ignore"),
+            "application/json",
+            quiet,
+        )
+        .await;
     assert_eq!(ignored.warnings().len(), 0);
-    admin.post(&format!("{JOBS}?fieldValidation=Loose"), &job("z")).await.fails(400, "Loose");
+    admin
+        .post(&format!("{JOBS}?fieldValidation=Loose"), &job("z"))
+        .await
+        .fails(400, "Loose");
 }
 
 #[tokio::test]
@@ -130,14 +181,38 @@ async fn bodies_are_json_or_yaml_and_a_bad_one_is_told_where() {
     let yaml = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: yaml}\ndata:\n  a: b\n";
     let made = admin.send("POST", MAPS, "application/yaml", yaml).await.ok();
     assert_eq!(made["data"]["a"], "b");
-    admin.send("POST", MAPS, "application/yaml", "a: b\n  c: [").await.fails(400, "line 2");
-    admin.send("POST", MAPS, "application/json", "{\"a\": }").await.fails(400, "line 1");
-    admin.send("POST", MAPS, "text/csv", "a,b").await.fails(415, "text/csv");
-    admin.send("POST", MAPS, "application/json", "").await.fails(400, "the body is empty");
-    admin.send("POST", MAPS, "application/json", "[]").await.fails(400, "ConfigMap");
-    let text = admin.clone().header("accept", "application/yaml").get(&format!("{MAPS}/yaml")).await;
+    admin
+        .send("POST", MAPS, "application/yaml", "a: b\n  c: [")
+        .await
+        .fails(400, "line 2");
+    admin
+        .send("POST", MAPS, "application/json", "{\"a\": }")
+        .await
+        .fails(400, "line 1");
+    admin
+        .send("POST", MAPS, "text/csv", "a,b")
+        .await
+        .fails(415, "text/csv");
+    admin
+        .send("POST", MAPS, "application/json", "")
+        .await
+        .fails(400, "the body is empty");
+    admin
+        .send("POST", MAPS, "application/json", "[]")
+        .await
+        .fails(400, "ConfigMap");
+    let text = admin
+        .clone()
+        .header("accept", "application/yaml")
+        .get(&format!("{MAPS}/yaml"))
+        .await;
     assert!(String::from_utf8_lossy(&text.text).contains("kind: ConfigMap"));
-    admin.clone().header("accept", "image/png").get(MAPS).await.fails(406, "application/json");
+    admin
+        .clone()
+        .header("accept", "image/png")
+        .get(MAPS)
+        .await
+        .fails(406, "application/json");
 }
 
 #[tokio::test]
@@ -151,7 +226,10 @@ async fn the_object_must_be_what_the_path_says() {
     elsewhere["metadata"]["namespace"] = "kube-system".into();
     admin.post(MAPS, &elsewhere).await.fails(400, "namespace");
     admin.post(MAPS, &map("a")).await.ok();
-    admin.put(&format!("{MAPS}/a"), &map("b")).await.fails(400, "the name of the object (b)");
+    admin
+        .put(&format!("{MAPS}/a"), &map("b"))
+        .await
+        .fails(400, "the name of the object (b)");
     // What is not said is taken from the path.
     let short = json!({"metadata": {"name": "short"}});
     assert_eq!(admin.post(MAPS, &short).await.ok()["kind"], "ConfigMap");
@@ -173,13 +251,22 @@ async fn a_large_object_is_refused_with_the_limit() {
 async fn a_namespace_must_be_there_and_stay() {
     let api = Api::start().await;
     let admin = api.admin();
-    admin.post("/api/v1/namespaces/nowhere/configmaps", &map("a")).await.fails(404, "namespaces \"nowhere\" not found");
+    admin
+        .post("/api/v1/namespaces/nowhere/configmaps", &map("a"))
+        .await
+        .fails(404, "namespaces \"nowhere\" not found");
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ops"}});
     let made = admin.post("/api/v1/namespaces", &namespace).await.ok();
     assert_eq!(made["spec"]["finalizers"], json!(["kubernetes"]));
     admin.delete("/api/v1/namespaces/ops").await.ok();
-    let status = admin.post("/api/v1/namespaces/ops/configmaps", &map("a")).await.json();
-    assert_eq!((&status["code"], &status["details"]["causes"][0]["reason"]), (&json!(403), &json!("NamespaceTerminating")));
+    let status = admin
+        .post("/api/v1/namespaces/ops/configmaps", &map("a"))
+        .await
+        .json();
+    assert_eq!(
+        (&status["code"], &status["details"]["causes"][0]["reason"]),
+        (&json!(403), &json!("NamespaceTerminating"))
+    );
 }
 
 #[tokio::test]
@@ -196,11 +283,20 @@ async fn a_dry_run_says_what_would_be_and_stores_nothing() {
     let made = admin.post(MAPS, &map("a")).await.ok();
     let mut new = made.clone();
     new["data"]["n"] = "1".into();
-    assert_eq!(admin.put(&format!("{MAPS}/a?dryRun=All"), &new).await.ok()["data"]["n"], "1");
+    assert_eq!(
+        admin.put(&format!("{MAPS}/a?dryRun=All"), &new).await.ok()["data"]["n"],
+        "1"
+    );
     admin.delete(&format!("{MAPS}/a?dryRun=All")).await.ok();
-    admin.post(&format!("{MAPS}?dryRun=All"), &map("a")).await.fails(409, "already exists");
+    admin
+        .post(&format!("{MAPS}?dryRun=All"), &map("a"))
+        .await
+        .fails(409, "already exists");
     assert_eq!(admin.get(&format!("{MAPS}/a")).await.ok(), made);
-    admin.post(&format!("{MAPS}?dryRun=Some"), &map("b")).await.fails(400, "dryRun");
+    admin
+        .post(&format!("{MAPS}?dryRun=Some"), &map("b"))
+        .await
+        .fails(400, "dryRun");
 }
 
 #[tokio::test]
@@ -222,7 +318,10 @@ async fn the_later_of_two_writers_gets_a_conflict() {
     assert_eq!(admin.get(&path).await.ok()["data"]["n"], "first");
     // Our kinds, like a CRD's, are never replaced blindly.
     admin.post(JOBS, &job("j")).await.ok();
-    admin.put(&format!("{JOBS}/j"), &job("j")).await.fails(422, "metadata.resourceVersion");
+    admin
+        .put(&format!("{JOBS}/j"), &job("j"))
+        .await
+        .fails(422, "metadata.resourceVersion");
     admin.put(&path, &map("a")).await.ok();
 }
 
@@ -267,7 +366,10 @@ async fn no_update_is_lost_among_concurrent_writers() {
     for writer in writers {
         conflicts += writer.await.unwrap();
     }
-    assert_eq!(api.admin().get(&path).await.ok()["data"]["n"], (WRITERS * EACH).to_string());
+    assert_eq!(
+        api.admin().get(&path).await.ok()["data"]["n"],
+        (WRITERS * EACH).to_string()
+    );
     assert!(conflicts > 0, "the writers never met, so nothing was tested");
 }
 

@@ -22,11 +22,20 @@ async fn a_watch_tells_what_was_there_and_what_happens() {
     let mut changed = b.clone();
     changed["data"]["n"] = "1".into();
     let changed = admin.put(&format!("{MAPS}/b"), &changed).await.ok();
-    assert_eq!(watch.next().await.unwrap(), json!({"type": "MODIFIED", "object": changed}));
+    assert_eq!(
+        watch.next().await.unwrap(),
+        json!({"type": "MODIFIED", "object": changed})
+    );
     admin.delete(&format!("{MAPS}/b")).await.ok();
     let gone = watch.next().await.unwrap();
-    assert_eq!((&gone["type"], &gone["object"]["data"]["n"]), (&json!("DELETED"), &json!("1")));
-    assert!(version(&gone["object"]) > version(&changed), "a deletion has a revision of its own");
+    assert_eq!(
+        (&gone["type"], &gone["object"]["data"]["n"]),
+        (&json!("DELETED"), &json!("1"))
+    );
+    assert!(
+        version(&gone["object"]) > version(&changed),
+        "a deletion has a revision of its own"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -56,13 +65,18 @@ async fn a_watch_resumed_at_any_point_misses_nothing_and_repeats_nothing() {
         })
         .collect();
     // One watch from start to end, and one that is broken off and resumed after every few events.
-    let mut whole = api.admin().watch(&format!("{MAPS}?watch=true&resourceVersion={start}")).await;
+    let mut whole = api
+        .admin()
+        .watch(&format!("{MAPS}?watch=true&resourceVersion={start}"))
+        .await;
     let resumed = {
         let user = api.admin();
         tokio::spawn(async move {
             let (mut seen, mut at) = (Vec::new(), start);
             while seen.len() < WRITERS * WRITES {
-                let mut watch = user.watch(&format!("{MAPS}?watch=true&resourceVersion={at}")).await;
+                let mut watch = user
+                    .watch(&format!("{MAPS}?watch=true&resourceVersion={at}"))
+                    .await;
                 for _ in 0..(1 + seen.len() % 7).min(WRITERS * WRITES - seen.len()) {
                     let event = watch.next().await.unwrap();
                     at = version(&event["object"]);
@@ -93,7 +107,10 @@ async fn a_watch_resumed_at_any_point_misses_nothing_and_repeats_nothing() {
         }
     }
     let list = api.admin().get(MAPS).await.ok();
-    assert_eq!(list["items"].as_array().unwrap(), &replayed.into_values().collect::<Vec<_>>());
+    assert_eq!(
+        list["items"].as_array().unwrap(),
+        &replayed.into_values().collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
@@ -105,7 +122,9 @@ async fn selectors_turn_changes_into_comings_and_goings() {
         object["metadata"]["labels"] = json!({"env": value});
         object
     };
-    let mut watch = admin.watch(&format!("{MAPS}?watch=1&labelSelector=env%3Dprod")).await;
+    let mut watch = admin
+        .watch(&format!("{MAPS}?watch=1&labelSelector=env%3Dprod"))
+        .await;
     admin.post(MAPS, &map("unrelated")).await.ok();
     admin.post(MAPS, &labelled("test")).await.ok();
     let path = format!("{MAPS}/a");
@@ -114,7 +133,10 @@ async fn selectors_turn_changes_into_comings_and_goings() {
     let left = admin.put(&path, &labelled("test")).await.ok();
     let gone = watch.next().await.unwrap();
     assert_eq!(gone["type"], "DELETED");
-    assert_eq!(gone["object"]["metadata"]["labels"]["env"], "prod", "as it was while it matched");
+    assert_eq!(
+        gone["object"]["metadata"]["labels"]["env"], "prod",
+        "as it was while it matched"
+    );
     assert_eq!(version(&gone["object"]), version(&left));
     admin.put(&path, &labelled("prod")).await.ok();
     assert_eq!(watch.told().await, told("ADDED", "a"));
@@ -128,15 +150,32 @@ async fn a_watch_on_a_node_sees_that_nodes_tasks_only() {
     let admin = api.admin();
     let made = admin.post(JOBS, &job(NODES_JOB)).await.ok();
     let tasks = "/apis/prow.windows/v1/namespaces/default/tasks";
-    let mut watch = admin.watch("/apis/prow.windows/v1/tasks?watch=1&fieldSelector=spec.nodeName%3Dn1").await;
+    let mut watch = admin
+        .watch("/apis/prow.windows/v1/tasks?watch=1&fieldSelector=spec.nodeName%3Dn1")
+        .await;
     for i in 0..10 {
-        admin.post(tasks, &task(&format!("t{i}"), &format!("n{}", i % 3), &made)).await.ok();
+        admin
+            .post(tasks, &task(&format!("t{i}"), &format!("n{}", i % 3), &made))
+            .await
+            .ok();
     }
     for name in ["t1", "t4", "t7"] {
         assert_eq!(watch.told().await, told("ADDED", name));
     }
-    admin.merge(&format!("{tasks}/t2/status"), &json!({"status": {"phase": "Rejected"}})).await.ok();
-    admin.merge(&format!("{tasks}/t4/status"), &json!({"status": {"phase": "Rejected"}})).await.ok();
+    admin
+        .merge(
+            &format!("{tasks}/t2/status"),
+            &json!({"status": {"phase": "Rejected"}}),
+        )
+        .await
+        .ok();
+    admin
+        .merge(
+            &format!("{tasks}/t4/status"),
+            &json!({"status": {"phase": "Rejected"}}),
+        )
+        .await
+        .ok();
     assert_eq!(watch.told().await, told("MODIFIED", "t4"));
 }
 
@@ -152,12 +191,21 @@ async fn initial_events_end_with_a_bookmark() {
     assert_eq!(watch.told().await, told("ADDED", "a"));
     assert_eq!(watch.told().await, told("ADDED", "b"));
     let end = watch.next().await.unwrap();
-    assert_eq!((&end["type"], &end["object"]["kind"]), (&json!("BOOKMARK"), &json!("ConfigMap")));
-    assert_eq!(end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+    assert_eq!(
+        (&end["type"], &end["object"]["kind"]),
+        (&json!("BOOKMARK"), &json!("ConfigMap"))
+    );
+    assert_eq!(
+        end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"],
+        "true"
+    );
     assert_eq!(version(&end["object"]), api.server.revision());
     admin.post(MAPS, &map("c")).await.ok();
     assert_eq!(watch.told().await, told("ADDED", "c"));
-    admin.get(&format!("{MAPS}?watch=1&sendInitialEvents=true")).await.fails(400, "resourceVersionMatch");
+    admin
+        .get(&format!("{MAPS}?watch=1&sendInitialEvents=true"))
+        .await
+        .fails(400, "resourceVersionMatch");
 }
 
 #[tokio::test]
@@ -167,10 +215,20 @@ async fn a_bookmark_before_the_end_lets_an_idle_watch_resume() {
     let start = api.server.revision();
     let query = format!("watch=1&allowWatchBookmarks=true&timeoutSeconds=3&resourceVersion={start}");
     let mut watch = admin.watch(&format!("{MAPS}?{query}")).await;
-    admin.post("/api/v1/namespaces/default/secrets", &json!({"metadata": {"name": "s"}})).await.ok();
+    admin
+        .post(
+            "/api/v1/namespaces/default/secrets",
+            &json!({"metadata": {"name": "s"}}),
+        )
+        .await
+        .ok();
     let bookmark = watch.next().await.unwrap();
     assert_eq!(bookmark["type"], "BOOKMARK");
-    assert_eq!(version(&bookmark["object"]), api.server.revision(), "what happened to other kinds is behind it");
+    assert_eq!(
+        version(&bookmark["object"]),
+        api.server.revision(),
+        "what happened to other kinds is behind it"
+    );
     assert!(watch.next().await.is_none(), "the watch ends at its timeout");
 }
 
@@ -180,7 +238,9 @@ async fn a_watcher_that_is_overrun_is_told_to_list_again() {
     let admin = api.admin();
     let first = admin.post(MAPS, &map("a")).await.ok();
     // A watcher that reads nothing while more happens than the history and the sockets between hold.
-    let mut slow = admin.watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&first))).await;
+    let mut slow = admin
+        .watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&first)))
+        .await;
     let mut object = map("a");
     for i in 0..400 {
         object["data"]["n"] = format!("{i}-{}", "x".repeat(50_000)).into();
@@ -191,8 +251,13 @@ async fn a_watcher_that_is_overrun_is_told_to_list_again() {
         last = Some(event);
     }
     let last = last.unwrap();
-    assert_eq!((&last["type"], &last["object"]["code"], &last["object"]["reason"]), (&json!("ERROR"), &json!(410), &json!("Expired")));
-    let mut late = admin.watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&first))).await;
+    assert_eq!(
+        (&last["type"], &last["object"]["code"], &last["object"]["reason"]),
+        (&json!("ERROR"), &json!(410), &json!("Expired"))
+    );
+    let mut late = admin
+        .watch(&format!("{MAPS}?watch=1&resourceVersion={}", version(&first)))
+        .await;
     assert_eq!(late.code, 200);
     assert_eq!(late.next().await.unwrap()["object"]["code"], 410);
     assert!(late.next().await.is_none());
@@ -201,7 +266,10 @@ async fn a_watcher_that_is_overrun_is_told_to_list_again() {
 #[tokio::test]
 async fn a_watch_from_the_future_is_refused() {
     let api = Api::start().await;
-    let answer = api.admin().get(&format!("{MAPS}?watch=1&resourceVersion=999999")).await;
+    let answer = api
+        .admin()
+        .get(&format!("{MAPS}?watch=1&resourceVersion=999999"))
+        .await;
     answer.fails(504, "Too large resource version");
 }
 
@@ -216,21 +284,34 @@ async fn watches_end_when_the_server_stops() {
 #[tokio::test]
 async fn a_watch_can_be_a_table_whose_columns_come_once() {
     let api = Api::start().await;
-    let kubectl = api.admin().header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
+    let kubectl = api
+        .admin()
+        .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
     let mut watch = kubectl.watch(&format!("{MAPS}?watch=1")).await;
     api.admin().post(MAPS, &map("a")).await.ok();
     api.admin().post(MAPS, &map("b")).await.ok();
     let (first, second) = (watch.next().await.unwrap(), watch.next().await.unwrap());
     assert_eq!(first["object"]["rows"][0]["cells"][0], "a");
-    assert!(first["object"]["columnDefinitions"].as_array().is_some_and(|c| !c.is_empty()));
-    assert!(second["object"]["columnDefinitions"].as_array().is_none_or(Vec::is_empty), "{second}");
+    assert!(
+        first["object"]["columnDefinitions"]
+            .as_array()
+            .is_some_and(|c| !c.is_empty())
+    );
+    assert!(
+        second["object"]["columnDefinitions"]
+            .as_array()
+            .is_none_or(Vec::is_empty),
+        "{second}"
+    );
 }
 
 #[tokio::test]
 async fn a_watch_of_one_name_is_that_of_kubectl_wait() {
     let api = Api::start().await;
     let admin = api.admin();
-    let mut watch = admin.watch(&format!("{MAPS}?watch=1&fieldSelector=metadata.name%3Dmine")).await;
+    let mut watch = admin
+        .watch(&format!("{MAPS}?watch=1&fieldSelector=metadata.name%3Dmine"))
+        .await;
     for name in ["other", "mine", "another"] {
         admin.post(MAPS, &map(name)).await.ok();
     }
