@@ -1,5 +1,7 @@
 //! The API over real HTTP and TLS. A new test goes to the file of its verb; what several verbs share to `objects`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // the helpers are tests too, which clippy does not see
+
 #[path = "api/harness.rs"]
 mod harness;
 
