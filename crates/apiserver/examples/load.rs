@@ -40,6 +40,9 @@ impl User {
     }
 }
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const JOBS: &str = "/apis/prow.windows/v1/namespaces/default/jobs";
 const TASKS: &str = "/apis/prow.windows/v1/namespaces/default/tasks";
 const MERGE: &str = "application/merge-patch+json";
