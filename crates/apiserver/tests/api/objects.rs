@@ -384,3 +384,16 @@ async fn a_server_started_on_a_store_serves_what_is_in_it() {
     let mut watch = second.admin().watch(&old).await;
     assert_eq!(watch.next().await.unwrap()["object"]["code"], 410);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_one_of_two_servers_has_answered_the_other_shows() {
+    let one = Api::with(|options| options.shared_store = true).await;
+    let two = Api::over(one.store.clone(), |options| options.shared_store = true).await;
+    let (first, second) = (one.admin(), two.admin());
+    for i in 0..50 {
+        let made = first.post(MAPS, &map(&format!("m{i}"))).await.ok();
+        assert_eq!(second.get(&format!("{MAPS}/m{i}")).await.ok(), made);
+        let list = second.get(MAPS).await.ok();
+        assert_eq!(list["items"].as_array().unwrap().len(), i + 1);
+    }
+}
