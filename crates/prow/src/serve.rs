@@ -10,7 +10,7 @@ mod listen;
 mod parts;
 mod private;
 
-pub use private::folder as private_folder;
+pub use private::{file as private_file, folder as private_folder};
 
 use crate::{outcome::Outcome, state};
 use anyhow::{Context, Result, anyhow};
@@ -121,7 +121,7 @@ impl Running {
         };
         let api = apiserver::Server::start(store.clone(), kinds, api_options).await?;
         first_start::make(&api, options.open_access).await?;
-        let parts = parts::Parts::start(&api, data, &options.tuning).await?;
+        let parts = parts::Parts::start(&api, data, &options.tuning)?;
 
         let url = listen::url(address);
         let kubeconfig = state::kubeconfig(data);

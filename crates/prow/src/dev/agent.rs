@@ -168,10 +168,15 @@ impl Agent {
         }
     }
 
-    /// A one-time token for exactly this name.
+    /// A one-time token for exactly this name. It is kept until the agent is in: an enrolment whose answer was lost is repeated with
+    /// the same one.
     async fn token(&self) -> Result<String> {
+        let kept = self.folder.with_extension("token");
+        if let Ok(token) = fs::read_to_string(&kept) {
+            return Ok(token);
+        }
         let token = JoinToken::generate(&self.authority_hash)?;
-        let expires = SystemClock.now() + jiff::SignedDuration::from_hours(1);
+        let expires = SystemClock.now() + jiff::SignedDuration::from_hours(24 * 365);
         let secret: Secret =
             serde_json::from_value(enrolment::secret(&token, &Labels::new(), &self.name, expires))?;
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "prow-system");
@@ -179,11 +184,12 @@ impl Agent {
             .create(&PostParams::default(), &secret)
             .await
             .context("no join token could be made")?;
+        crate::serve::private_file(&kept, token.to_string().as_bytes())?;
         Ok(token.to_string())
     }
 
     fn is_enrolled(&self) -> bool {
-        self.folder.join("pki").exists()
+        self.folder.join("pki/client.pem").exists()
     }
 
     fn pid_file(&self) -> PathBuf {
