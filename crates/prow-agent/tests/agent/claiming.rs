@@ -1,0 +1,114 @@
+//! Who may start what.
+
+use crate::world::{Agent, World, appears};
+use api::task::TaskPhase;
+use std::process::Command;
+
+#[tokio::test]
+async fn of_an_agent_and_its_copy_one_works_and_nothing_runs_twice() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut original = world.agent("web1").await;
+    original.kill();
+    let copied = at.join("copy");
+    let copy = Command::new("cp").arg("-a").arg(&original.data).arg(&copied).status();
+    assert!(copy.unwrap().success());
+    let mut copy = Agent::new(copied, world.back_door());
+    original.start();
+    copy.start();
+    let job = world
+        .script("once", &format!("echo run >> {}/runs", at.display()))
+        .await;
+    let mut tasks = Vec::new();
+    for attempt in 0..10 {
+        tasks.push(world.bind(&job, "web1", attempt).await);
+    }
+    for task in &tasks {
+        assert_eq!(world.end(task).await.phase(), TaskPhase::Succeeded);
+    }
+    let runs = std::fs::read_to_string(at.join("runs")).unwrap();
+    assert_eq!(runs.lines().count(), tasks.len());
+    let (one, other) = tokio::join!(lives(&original), lives(&copy));
+    assert!(one != other, "one of the two must have given up");
+    let loser = if one { copy.words() } else { original.words() };
+    assert!(loser.contains("copied"), "{loser}");
+}
+
+/// Whether an agent is still at work after the other had the time to show that it lives.
+async fn lives(agent: &Agent) -> bool {
+    let path = format!("/proc/{}/stat", agent.pid());
+    for _ in 0..600 {
+        let ended = std::fs::read_to_string(&path)
+            .map_or(true, |stat| stat.rsplit(')').next().is_some_and(|s| s.trim_start().starts_with('Z')));
+        if ended {
+            return false;
+        }
+        if agent.words().matches("holding the Lease").count() > 1 || agent.words().contains("holding the Lease") && !agent.words().contains("waiting whether") {
+            return true;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await; // another process's fate: nobody tells of it
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_second_agent_on_the_same_folder_is_refused() {
+    let world = World::start().await;
+    let first = world.agent("web1").await;
+    let mut second = Agent::new(first.data.clone(), world.back_door());
+    second.start();
+    assert!(!second.ended().await.success());
+    assert!(first.words().contains("another agent is running on"));
+}
+
+#[tokio::test]
+async fn what_the_host_has_no_room_for_is_rejected_at_no_cost() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    agent.kill();
+    agent.arguments = vec!["--slots".into(), "1".into()];
+    agent.start();
+    let script = format!("touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done", at.display());
+    let job = world.script("full", &script).await;
+    let first = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    let second = world.bind(&job, "web1", 1).await;
+    let status = world.end(&second).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Rejected, "NoRoom"));
+    assert!(status.claim.is_none() && !agent.task(&second).exists());
+    std::fs::write(at.join("go"), "").unwrap();
+    world.end(&first).await;
+    let third = world.bind(&job, "web1", 2).await;
+    assert_eq!(world.end(&third).await.phase(), TaskPhase::Succeeded);
+}
+
+#[tokio::test]
+async fn a_task_that_needs_what_this_agent_cannot_do_is_rejected() {
+    let world = World::start().await;
+    let _agent = world.agent("web1").await;
+    let job = world.script("new", "echo never").await;
+    let task = world
+        .bind_with(&job, "web1", 0, |spec| spec.requires = vec!["teleport".into()])
+        .await;
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Rejected, "FeatureMissing"));
+    assert!(status.message.contains("teleport"));
+}
+
+#[tokio::test]
+async fn a_token_enrols_one_host_only() {
+    let world = World::start().await;
+    let token = world.token().await;
+    let host = |name: &str| {
+        let mut agent = Agent::new(world.folder.path().join(name), world.back_door());
+        agent.arguments = vec!["--token".into(), token.clone(), "--name".into(), name.into()];
+        agent.start();
+        agent
+    };
+    let _first = host("web1");
+    world.ready("web1").await;
+    let mut second = host("web2");
+    assert!(!second.ended().await.success());
+    assert!(second.words().contains("used up"), "{}", second.words());
+}

@@ -1,0 +1,146 @@
+//! Agents and runners that die.
+
+use crate::world::{World, appears, gone, kill, runner};
+use api::task::TaskPhase;
+use serde_json::json;
+
+/// A step that says it has begun, waits until it may go on, and leaves a line each time it is run.
+fn slow(folder: &std::path::Path) -> String {
+    let at = folder.display();
+    format!(
+        "echo run >> {at}/runs; echo before; touch {at}/begun; while [ ! -e {at}/go ]; do sleep 0.05; done; echo after"
+    )
+}
+
+#[tokio::test]
+async fn a_step_goes_on_while_its_agent_is_dead_and_its_log_is_whole() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    let job = world.script("slow", &slow(&at)).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    agent.kill();
+    std::fs::write(at.join("go"), "").unwrap();
+    gone(runner(&agent, &task)).await;
+    assert!(!world.tasks.by_uid(task.uid()).unwrap().phase().is_terminal());
+    agent.start();
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!(status.phase, TaskPhase::Succeeded);
+    assert_eq!(world.log(&task, "main").await, "before\nafter\n");
+    assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
+}
+
+#[tokio::test]
+async fn a_new_agent_attends_the_runner_of_the_old_one() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    let job = world.script("slow", &slow(&at)).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    let first = runner(&agent, &task);
+    for _ in 0..3 {
+        agent.kill();
+        agent.start();
+        world.until(&task, |task| task.phase() == TaskPhase::Running).await;
+    }
+    assert_eq!(runner(&agent, &task), first);
+    std::fs::write(at.join("go"), "").unwrap();
+    assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
+    assert_eq!(world.log(&task, "main").await, "before\nafter\n");
+    assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
+}
+
+#[tokio::test]
+async fn a_killed_runner_is_told_when_nothing_of_it_lives_any_more() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let agent = world.agent("web1").await;
+    let pid_file = at.join("pid");
+    let script = format!("setsid sh -c 'echo $$ > {0}; sleep 1000' & {1}", pid_file.display(), slow(&at));
+    let job = world.script("lost", &script).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    appears(&pid_file).await;
+    kill(runner(&agent, &task));
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert!(status.started_steps);
+    let pid: u32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
+    assert!(!std::path::Path::new(&format!("/proc/{pid}/exe")).exists(), "a process of the lost run lives");
+    assert_eq!(world.log(&task, "main").await, "before\n");
+    let size = world.logs.size(&logs::Log::new(task.uid(), "main")).await.unwrap();
+    assert_eq!(status.steps[0].log_bytes, i64::try_from(size).ok());
+}
+
+#[tokio::test]
+async fn rollback_and_finally_run_after_a_runner_was_killed() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let agent = world.agent("web1").await;
+    let touch = |name: &str| format!("touch {}", at.join(name).display());
+    let job = world
+        .job(
+            "undone",
+            json!({
+                "steps": [{"name": "main", "shell": "sh", "script": slow(&at)}],
+                "rollback": [{"name": "undo", "shell": "sh", "script": touch("undone")}],
+                "finally": [{"name": "tidy", "shell": "sh", "script": touch("tidied")}],
+            }),
+        )
+        .await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    kill(runner(&agent, &task));
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert!(at.join("undone").exists() && at.join("tidied").exists());
+    assert_eq!(status.rollback, Some(api::task::RollbackOutcome::Succeeded));
+}
+
+#[tokio::test]
+async fn agent_and_runner_killed_together_leave_a_truth_behind() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    let job = world.script("both", &slow(&at)).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    agent.kill();
+    kill(runner(&agent, &task));
+    agent.start();
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
+}
+
+#[tokio::test]
+async fn a_claimed_task_missing_in_the_folder_is_never_started() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    let job = world.script("forgotten", &slow(&at)).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    let runner = runner(&agent, &task);
+    agent.kill();
+    std::fs::remove_dir_all(agent.task(&task)).unwrap();
+    agent.start();
+    let status = world.end(&task).await.status.unwrap();
+    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Unknown, "JournalLost"));
+    assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
+    kill(runner);
+}
+
+#[tokio::test]
+async fn a_restarted_agent_takes_its_lease_back_at_once() {
+    let world = World::start().await;
+    let mut agent = world.agent("web1").await;
+    agent.kill();
+    agent.start();
+    let job = world.script("next", "echo hi").await;
+    let task = world.bind(&job, "web1", 0).await;
+    assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
+    assert!(!agent.words().contains("waiting whether it lives"), "{}", agent.words());
+}
