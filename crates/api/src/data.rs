@@ -191,7 +191,7 @@ pub struct Artifact {
     #[schemars(length(min = 1, max = 260))]
     pub path: String,
     /// After which ends it is kept.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub when: ArtifactWhen,
     /// What it is, if it is a test report: `junit` or `trx`.
     #[serde(rename = "type", default, skip_serializing_if = "String::is_empty")]

@@ -43,3 +43,9 @@ pub const GROUP: &str = "prow.windows";
 pub const VERSION: &str = "v1";
 /// Keeps Jobs and Tasks until process trees are gone and results counted.
 pub const TRACKING_FINALIZER: &str = "prow.windows/tracking";
+
+/// Whether a field of a list's item holds its default and so is not written: `kubectl apply` compares lists as a whole, and a
+/// default written into an item would make every apply of an unchanged manifest a change.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

@@ -189,7 +189,7 @@ pub struct Toleration {
     #[schemars(length(max = 317))]
     pub key: String,
     /// Equal compares the value, Exists takes any.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub operator: TolerationOperator,
     /// Value of the taint, for Equal.
     #[serde(default, skip_serializing_if = "String::is_empty")]

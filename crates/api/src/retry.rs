@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "camelCase")]
 pub struct RetryStrategy {
     /// How many times to try again after a failure: per index on a Job, per attempt of the Task on a step.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(range(min = 0, max = 1000))]
     pub limit: i32,
     /// How long to wait before each.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub backoff: Backoff,
     /// Which failures are tried again.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub retry_on: RetryOn,
 }
 
@@ -25,19 +25,19 @@ pub struct RetryStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct Backoff {
     /// The first wait, such as `10s`.
-    #[serde(default = "ten_seconds")]
+    #[serde(default = "ten_seconds", skip_serializing_if = "is_ten_seconds")]
     #[schemars(length(min = 1, max = 16))]
     pub duration: String,
     /// What each further wait is multiplied by.
-    #[serde(default = "two")]
+    #[serde(default = "two", skip_serializing_if = "is_two")]
     #[schemars(range(min = 1, max = 100))]
     pub factor: f64,
     /// The longest wait, such as `5m`.
-    #[serde(default = "five_minutes")]
+    #[serde(default = "five_minutes", skip_serializing_if = "is_five_minutes")]
     #[schemars(length(min = 1, max = 16))]
     pub cap: String,
     /// Share of the wait that is random, 0 to 1.
-    #[serde(default = "a_fifth")]
+    #[serde(default = "a_fifth", skip_serializing_if = "is_a_fifth")]
     #[schemars(range(min = 0, max = 1))]
     pub jitter: f64,
 }
@@ -53,6 +53,19 @@ fn five_minutes() -> String {
 }
 fn a_fifth() -> f64 {
     0.2
+}
+
+fn is_ten_seconds(text: &str) -> bool {
+    text == ten_seconds()
+}
+fn is_two(n: &f64) -> bool {
+    *n == two()
+}
+fn is_five_minutes(text: &str) -> bool {
+    text == five_minutes()
+}
+fn is_a_fifth(n: &f64) -> bool {
+    *n == a_fifth()
 }
 
 impl Default for Backoff {

@@ -98,7 +98,7 @@ pub struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reboot: Option<Reboot>,
     /// What a failure of this step does.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub on_error: OnError,
     /// Encoding of the step's output.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -285,21 +285,21 @@ impl ExitCodes {
 #[serde(rename_all = "camelCase")]
 pub struct Reboot {
     /// When the host is restarted.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub policy: RebootPolicy,
     /// Which step runs after the restart.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub resume: Resume,
     /// How many restarts one attempt may take; beyond that: Failed/RebootLoop.
-    #[serde(default = "three")]
+    #[serde(default = "three", skip_serializing_if = "is_three")]
     #[schemars(range(min = 0, max = 100))]
     pub max_resumes: i32,
     /// How long a restart may take.
-    #[serde(default = "hour")]
+    #[serde(default = "hour", skip_serializing_if = "is_hour")]
     #[schemars(range(min = 1, max = 2147483647))]
     pub timeout_seconds: i64,
     /// How long to wait before the restart.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "crate::is_default")]
     #[schemars(range(min = 0, max = 2147483647))]
     pub delay_seconds: i64,
     /// A script that tells whether the host is ready to go on.
@@ -311,8 +311,14 @@ pub struct Reboot {
 fn three() -> i32 {
     3
 }
+fn is_three(n: &i32) -> bool {
+    *n == three()
+}
 fn hour() -> i64 {
     3600
+}
+fn is_hour(n: &i64) -> bool {
+    *n == hour()
 }
 
 /// When the host is restarted.
@@ -390,13 +396,16 @@ pub struct PreStop {
     #[schemars(length(min = 1, max = 65536))]
     pub script: String,
     /// How long it may take.
-    #[serde(default = "ten")]
+    #[serde(default = "ten", skip_serializing_if = "is_ten")]
     #[schemars(range(min = 1, max = 3600))]
     pub timeout_seconds: i64,
 }
 
 fn ten() -> i64 {
     10
+}
+fn is_ten(n: &i64) -> bool {
+    *n == ten()
 }
 
 /// What a step may use.

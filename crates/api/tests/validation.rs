@@ -268,3 +268,14 @@ fn only_the_editable_fields_may_change() {
         ]
     );
 }
+
+#[test]
+fn an_unchanged_manifest_stays_unchanged_when_applied_again() {
+    let written = "{tolerations: [{key: a, value: b}], retryStrategy: {limit: 1}, \
+                   steps: [{name: a, script: x, retryStrategy: {limit: 2}, preStop: {script: z}}]}";
+    let stored = serde_json::to_value(job(written)).unwrap();
+    let sent: serde_json::Value = serde_saphyr::from_str(written).unwrap();
+    for list in ["tolerations", "steps"] {
+        assert_eq!(stored["spec"][list], sent[list]);
+    }
+}
