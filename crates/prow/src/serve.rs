@@ -5,6 +5,7 @@
 //! kubeconfig, listen. [`Running::stop`] undoes it the other way round.
 
 mod first_start;
+mod history;
 mod kubeconfig;
 mod listen;
 mod parts;
@@ -77,6 +78,7 @@ pub struct Running {
     parts: parts::Parts,
     shutdown: watch::Sender<bool>,
     serving: JoinHandle<()>,
+    forgetting: JoinHandle<()>,
     _lock: File,
 }
 
@@ -131,6 +133,7 @@ impl Running {
             let api = api.clone();
             async move { api.serve(listener, Some(tls), stopped(stop)).await }
         });
+        let forgetting = tokio::spawn(history::run(store.clone()));
         Ok(Self {
             url,
             kubeconfig,
@@ -140,6 +143,7 @@ impl Running {
             parts,
             shutdown,
             serving,
+            forgetting,
             _lock: lock,
         })
     }
@@ -168,6 +172,7 @@ impl Running {
         self.shutdown.send_replace(true);
         let _ = self.serving.await; // a panic there was reported by the runtime
         self.parts.stop().await;
+        self.forgetting.abort();
         self.store.close().await.context("the store did not close well")
     }
 }
