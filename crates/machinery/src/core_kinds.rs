@@ -78,10 +78,7 @@ where
         selectable: owned(shape.selectable),
         status_subresource: shape.status_subresource,
         storage: shape.storage,
-        strategy: Box::new(Typed::new(
-            rules,
-            Schema::new(schema.clone(), definitions.clone()),
-        )),
+        strategy: Box::new(Typed::new(rules, Schema::new(&schema, &definitions))),
         schema,
         definitions,
     }

@@ -43,7 +43,8 @@ pub enum Cell {
 pub enum Storage {
     /// Stored durably before the answer.
     Durable,
-    /// Answered from memory and flushed within a second: heartbeats and Events.
+    /// Answered from memory and flushed within a second: Events, and Leases of the namespace of node heartbeats (those
+    /// of other namespaces, as leader election uses them, are durable all the same).
     Lazy,
     /// Never stored: create computes an answer (reviews).
     Virtual,

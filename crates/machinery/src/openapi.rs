@@ -35,16 +35,28 @@ impl OpenApi {
         bases.dedup();
         let documents = bases.into_iter().map(|base| {
             let body = document(kinds.iter().filter(|k| base_path(k) == base)).to_string();
-            let hash = Sha256::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
-            Document { path: base, hash, body: body.into() }
+            let hash = Sha256::digest(&body)
+                .iter()
+                .map(|byte| format!("{byte:02X}"))
+                .collect();
+            Document {
+                path: base,
+                hash,
+                body: body.into(),
+            }
         });
-        Self { documents: documents.collect() }
+        Self {
+            documents: documents.collect(),
+        }
     }
 
     /// `GET /openapi/v3`.
     pub fn index(&self) -> Value {
         let entry = |d: &Document| {
-            (d.path.clone(), json!({"serverRelativeURL": format!("/openapi/v3/{}?hash={}", d.path, d.hash)}))
+            (
+                d.path.clone(),
+                json!({"serverRelativeURL": format!("/openapi/v3/{}?hash={}", d.path, d.hash)}),
+            )
         };
         json!({"paths": self.documents.iter().map(entry).collect::<Map<_, _>>()})
     }
@@ -66,7 +78,10 @@ fn base_path(kind: &Kind) -> String {
 
 /// The component's name: Kubernetes' own for its kinds, the reversed group for ours (`windows.prow.v1.Job`).
 fn component(kind: &Kind) -> String {
-    if let Some(name) = kind.schema["$ref"].as_str().and_then(|r| r.strip_prefix(REFERENCE)) {
+    if let Some(name) = kind.schema["$ref"]
+        .as_str()
+        .and_then(|r| r.strip_prefix(REFERENCE))
+    {
         return name.to_owned();
     }
     let group: Vec<_> = kind.group.rsplit('.').collect();
@@ -91,7 +106,10 @@ fn document<'a>(kinds: impl Iterator<Item = &'a Kind>) -> Value {
         }
         schemas.insert(format!("{name}List"), list(kind, &name));
     }
-    schemas.insert("io.k8s.apimachinery.pkg.apis.meta.v1.Patch".into(), json!({"type": "object"}));
+    schemas.insert(
+        "io.k8s.apimachinery.pkg.apis.meta.v1.Patch".into(),
+        json!({"type": "object"}),
+    );
     schemas.sort_keys();
     json!({"openapi": "3.0.0", "info": {"title": "Prow.Windows", "version": "v1"}, "paths": paths,
         "components": {"schemas": schemas}})
@@ -135,16 +153,27 @@ mod tests {
         let kinds = core_kinds::all();
         let all = OpenApi::new(&kinds);
         let index = all.index();
-        let url = index["paths"]["apis/scheduling.k8s.io/v1"]["serverRelativeURL"].as_str().unwrap();
+        let url = index["paths"]["apis/scheduling.k8s.io/v1"]["serverRelativeURL"]
+            .as_str()
+            .unwrap();
         let document = all.document("apis/scheduling.k8s.io/v1").unwrap();
-        assert_eq!(url, format!("/openapi/v3/apis/scheduling.k8s.io/v1?hash={}", document.hash));
+        assert_eq!(
+            url,
+            format!("/openapi/v3/apis/scheduling.k8s.io/v1?hash={}", document.hash)
+        );
         assert_eq!(document.hash.len(), 64);
         assert!(index["paths"]["api/v1"].is_object() && all.document("api/v2").is_none());
     }
 
     #[test]
     fn the_hash_changes_with_the_content_only() {
-        let of = |kinds: &[Kind]| OpenApi::new(kinds).document("apis/test.example/v1").unwrap().hash.clone();
+        let of = |kinds: &[Kind]| {
+            OpenApi::new(kinds)
+                .document("apis/test.example/v1")
+                .unwrap()
+                .hash
+                .clone()
+        };
         let mut changed = widget();
         changed.schema["description"] = "other".into();
         assert_eq!(of(&[widget()]), of(&[widget()]));
@@ -160,7 +189,11 @@ mod tests {
             let value: Value = serde_json::from_str(text).unwrap();
             for part in text.split("\"$ref\":\"").skip(1) {
                 let name = part.split('"').next().unwrap().strip_prefix(REFERENCE).unwrap();
-                assert!(value["components"]["schemas"][name].is_object(), "{}: {name}", document.path);
+                assert!(
+                    value["components"]["schemas"][name].is_object(),
+                    "{}: {name}",
+                    document.path
+                );
             }
         }
     }
@@ -172,9 +205,19 @@ mod tests {
         let one = &document["paths"]["/apis/test.example/v1/namespaces/{namespace}/widgets/{name}"];
         assert_eq!(one["patch"]["x-kubernetes-group-version-kind"], gvk);
         let parameters = one["patch"]["parameters"].as_array().unwrap();
-        assert!(parameters.iter().any(|p| p["name"] == "fieldValidation" && p["in"] == "query"));
-        assert_eq!(document["components"]["schemas"]["example.test.v1.Widget"]["x-kubernetes-group-version-kind"], json!([gvk]));
-        assert!(document["paths"]["/apis/test.example/v1/namespaces/{namespace}/widgets/{name}/status"].is_object());
+        assert!(
+            parameters
+                .iter()
+                .any(|p| p["name"] == "fieldValidation" && p["in"] == "query")
+        );
+        assert_eq!(
+            document["components"]["schemas"]["example.test.v1.Widget"]["x-kubernetes-group-version-kind"],
+            json!([gvk])
+        );
+        assert!(
+            document["paths"]["/apis/test.example/v1/namespaces/{namespace}/widgets/{name}/status"]
+                .is_object()
+        );
     }
 
     #[test]
@@ -184,14 +227,24 @@ mod tests {
         assert!(schemas["io.k8s.api.core.v1.Secret"]["properties"]["stringData"].is_object());
         assert!(schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"].is_object());
         assert!(document["paths"]["/api/v1/namespaces/{name}"]["get"].is_object());
-        assert!(document["paths"]["/api/v1/secrets"]["get"].is_object(), "lists over all namespaces");
+        assert!(
+            document["paths"]["/api/v1/secrets"]["get"].is_object(),
+            "lists over all namespaces"
+        );
     }
 
     #[test]
     fn a_review_can_only_be_posted() {
         let paths = &made("apis/authentication.k8s.io/v1")["paths"];
         let paths = paths.as_object().unwrap();
-        assert_eq!(paths.keys().collect::<Vec<_>>(), ["/apis/authentication.k8s.io/v1/selfsubjectreviews"]);
-        assert!(paths.values().all(|p| p.get("post").is_some() && p.get("get").is_none()));
+        assert_eq!(
+            paths.keys().collect::<Vec<_>>(),
+            ["/apis/authentication.k8s.io/v1/selfsubjectreviews"]
+        );
+        assert!(
+            paths
+                .values()
+                .all(|p| p.get("post").is_some() && p.get("get").is_none())
+        );
     }
 }

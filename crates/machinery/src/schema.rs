@@ -1,13 +1,14 @@
 //! A kind's OpenAPI schema at work: checks values against it, and finds the names a misspelt field may have meant.
 //!
-//! Schemas are structural, as in a CRD, or refer to `#/components/schemas/<name>`, as those of core kinds do.
+//! Schemas are structural, as in a CRD, or refer to `#/components/schemas/<name>`, as those of core kinds do. Every
+//! write is checked, so a schema is read once into nodes that can be walked without looking anything up by text.
 
 mod check;
+mod node;
 
 use api::field::Path;
-use regex::Regex;
+use node::{Compiler, Node};
 use serde_json::Value;
-use std::collections::HashMap;
 
 /// Where the schemas that `$ref`s name are found.
 pub const REFERENCE: &str = "#/components/schemas/";
@@ -24,66 +25,43 @@ pub enum Step {
 /// A schema with all it refers to.
 #[derive(Debug)]
 pub struct Schema {
-    root: Value,
-    definitions: HashMap<String, Value>,
-    patterns: HashMap<String, Regex>,
+    nodes: Vec<Node>,
+    root: usize,
 }
 
 impl Schema {
     /// A schema and the named ones it refers to. A pattern that is no regular expression is not checked; that all of
     /// them are is a test of the kinds.
-    pub fn new(root: Value, definitions: Vec<(String, Value)>) -> Self {
-        let definitions: HashMap<_, _> = definitions.into_iter().collect();
-        let mut patterns = HashMap::new();
-        collect_patterns(&root, &mut patterns);
-        definitions
-            .values()
-            .for_each(|d| collect_patterns(d, &mut patterns));
+    pub fn new(root: &Value, definitions: &[(String, Value)]) -> Self {
+        let mut compiler = Compiler::new(definitions);
+        let root = compiler.node(root);
         Self {
+            nodes: compiler.finish(),
             root,
-            definitions,
-            patterns,
         }
     }
 
-    /// Follows `$ref`s.
-    fn resolve<'a>(&'a self, mut schema: &'a Value) -> &'a Value {
-        while let Some(name) = schema["$ref"].as_str().and_then(|r| r.strip_prefix(REFERENCE)) {
-            match self.definitions.get(name) {
-                Some(target) => schema = target,
-                None => break,
-            }
-        }
-        schema
+    fn node(&self, id: usize) -> &Node {
+        &self.nodes[id]
     }
 
-    /// The schema and the alternatives and parts it is put together from.
-    fn parts<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
-        let schema = self.resolve(schema);
-        let inner = ["allOf", "anyOf", "oneOf"]
-            .iter()
-            .filter_map(|k| schema[k].as_array())
-            .flatten();
-        std::iter::once(schema)
-            .chain(inner.flat_map(|s| self.parts(s)))
+    /// A node and the alternatives and parts it is put together from.
+    fn parts(&self, id: usize) -> Vec<&Node> {
+        let node = self.node(id);
+        let inner = [&node.all_of, &node.any_of, &node.one_of].into_iter().flatten();
+        std::iter::once(node)
+            .chain(inner.flat_map(|id| self.parts(*id)))
             .collect()
     }
 
-    /// The schema at a place.
-    pub fn at(&self, steps: &[Step]) -> Option<&Value> {
-        let mut schema = self.resolve(&self.root);
-        for step in steps {
-            schema = self.parts(schema).into_iter().find_map(|part| {
-                let below = match step {
-                    Step::Field(name) => part["properties"]
-                        .get(name)
-                        .or_else(|| part.get("additionalProperties"))?,
-                    Step::Item(_) => part.get("items")?,
-                };
-                below.is_object().then(|| self.resolve(below))
-            })?;
-        }
-        Some(schema)
+    /// The node at a place.
+    fn at(&self, steps: &[Step]) -> Option<usize> {
+        steps.iter().try_fold(self.root, |id, step| {
+            self.parts(id).into_iter().find_map(|part| match step {
+                Step::Field(name) => part.properties.get(name).copied().or(part.entries),
+                Step::Item(_) => part.items,
+            })
+        })
     }
 
     /// The path that steps make: entries of maps in brackets, fields after dots.
@@ -101,55 +79,18 @@ impl Schema {
 
     /// Whether what is at a place is a map with free keys.
     fn is_map(&self, steps: &[Step]) -> bool {
-        let parts = self.at(steps).map(|s| self.parts(s)).unwrap_or_default();
-        parts.iter().any(|p| p["additionalProperties"].is_object())
-            && parts.iter().all(|p| !p["properties"].is_object())
+        let parts = self.at(steps).map(|id| self.parts(id)).unwrap_or_default();
+        parts.iter().any(|p| p.entries.is_some()) && parts.iter().all(|p| p.properties.is_empty())
     }
 
-    /// The names of the fields an object at a place may have.
+    /// The names of the fields an object at a place may have, sorted.
     pub fn fields_at(&self, steps: &[Step]) -> Vec<&str> {
-        let Some(schema) = self.at(steps) else {
-            return Vec::new();
-        };
-        self.parts(schema)
+        let parts = self.at(steps).map(|id| self.parts(id)).unwrap_or_default();
+        let mut names: Vec<_> = parts
             .into_iter()
-            .filter_map(|part| part["properties"].as_object())
-            .flat_map(|p| p.keys().map(String::as_str))
-            .collect()
-    }
-
-    /// All expressions in `pattern` that could not be understood.
-    #[cfg(test)]
-    pub(crate) fn bad_patterns(&self) -> Vec<String> {
-        let mut all = Vec::new();
-        fn walk(value: &Value, all: &mut Vec<String>) {
-            match value {
-                Value::Object(map) => {
-                    all.extend(map.get("pattern").and_then(Value::as_str).map(str::to_owned));
-                    map.values().for_each(|v| walk(v, all));
-                }
-                Value::Array(list) => list.iter().for_each(|v| walk(v, all)),
-                _ => {}
-            }
-        }
-        walk(&self.root, &mut all);
-        all.retain(|p| !self.patterns.contains_key(p));
-        all
-    }
-}
-
-fn collect_patterns(schema: &Value, patterns: &mut HashMap<String, Regex>) {
-    match schema {
-        Value::Object(map) => {
-            if let Some(pattern) = map.get("pattern").and_then(Value::as_str)
-                && !patterns.contains_key(pattern)
-                && let Ok(regex) = Regex::new(pattern)
-            {
-                patterns.insert(pattern.to_owned(), regex);
-            }
-            map.values().for_each(|v| collect_patterns(v, patterns));
-        }
-        Value::Array(list) => list.iter().for_each(|v| collect_patterns(v, patterns)),
-        _ => {}
+            .flat_map(|p| p.properties.keys().map(String::as_str))
+            .collect();
+        names.sort_unstable();
+        names
     }
 }

@@ -125,8 +125,8 @@ pub struct Status {
     pub reason: Reason,
     /// For people; kubectl prints it.
     pub message: String,
-    /// What it is about.
-    pub details: Details,
+    /// What it is about; boxed, as most results are no failure.
+    pub details: Box<Details>,
 }
 
 impl fmt::Display for Status {
@@ -152,7 +152,7 @@ impl Status {
         Self {
             reason,
             message: message.into(),
-            details: Details::default(),
+            details: Box::default(),
         }
     }
 
@@ -166,7 +166,7 @@ impl Status {
         Self {
             reason,
             message,
-            details,
+            details: Box::new(details),
         }
     }
 
@@ -479,3 +479,6 @@ pub fn deleted(kind: &Kind, name: &str, uid: &str) -> Value {
     };
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details.to_value()})
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,7 @@ impl Rules for Leases {
     }
 }
 
-/// Durable as a kind; the API server keeps those of the namespace `prow-node-leases` lazily.
+/// Only the heartbeats in the namespace `prow-node-leases` are kept lazily; the API server sees to that.
 pub(super) fn kind() -> Kind {
     core(
         Leases,
@@ -56,7 +56,7 @@ pub(super) fn kind() -> Kind {
             ],
             selectable: &[],
             status_subresource: false,
-            storage: Storage::Durable,
+            storage: Storage::Lazy,
         },
     )
 }

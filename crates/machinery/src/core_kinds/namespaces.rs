@@ -1,4 +1,5 @@
-//! `namespaces`.
+//! `namespaces`. As in Kubernetes, `spec.finalizers` holds a namespace until a controller has emptied it and takes
+//! `kubernetes` out through the subresource `finalize`.
 
 use super::{Shape, columns, kind as core};
 use crate::{
@@ -6,6 +7,8 @@ use crate::{
     typed::Rules,
 };
 use k8s_openapi::api::core::v1::Namespace;
+
+const FINALIZER: &str = "kubernetes";
 
 struct Namespaces;
 
@@ -22,6 +25,29 @@ impl Rules for Namespaces {
 
     fn prepare_create(&self, object: &mut Namespace, _context: &Context<'_>) {
         object.status.get_or_insert_default().phase = Some("Active".into());
+        let finalizers = object
+            .spec
+            .get_or_insert_default()
+            .finalizers
+            .get_or_insert_default();
+        if !finalizers.iter().any(|f| f == FINALIZER) {
+            finalizers.push(FINALIZER.into());
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Namespace, old: &Namespace, _context: &Context<'_>) {
+        new.spec = old.spec.clone();
+    }
+
+    /// `finalize` changes `spec.finalizers`, nothing else.
+    fn prepare_subresource(&self, _subresource: &str, new: &mut Namespace, old: &Namespace, _: &Context<'_>) {
+        let spec = new.spec.take();
+        *new = old.clone();
+        new.spec = spec;
+    }
+
+    fn subresources(&self) -> &'static [&'static str] {
+        &["finalize"]
     }
 
     fn name_rule(&self) -> NameRule {

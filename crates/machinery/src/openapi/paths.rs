@@ -24,7 +24,8 @@ pub(super) fn of(kind: &Kind) -> Map<String, Value> {
         add(&mut paths, format!("{base}/{plural}"), json!({"get": list(kind)}));
     }
     let one = format!("{collection}/{{name}}");
-    let all = json!({"get": list(kind), "post": write(kind, "post"), "delete": delete(kind, "deletecollection")});
+    let all =
+        json!({"get": list(kind), "post": write(kind, "post"), "delete": delete(kind, "deletecollection")});
     add(&mut paths, collection, all);
     let named = json!({"get": get(kind), "put": write(kind, "put"), "patch": patch(kind)});
     let status = kind.status_subresource.then_some("status");
@@ -68,7 +69,11 @@ fn writing() -> Vec<Value> {
     vec![
         query("dryRun", "string", "All: do everything but store the result."),
         query("fieldManager", "string", "Who makes the change."),
-        query("fieldValidation", "string", "What happens to unknown and duplicate fields: Strict (default), Warn or Ignore."),
+        query(
+            "fieldValidation",
+            "string",
+            "What happens to unknown and duplicate fields: Strict (default), Warn or Ignore.",
+        ),
     ]
 }
 
@@ -80,14 +85,30 @@ fn list(kind: &Kind) -> Value {
     let parameters = vec![
         query("labelSelector", "string", "Only objects whose labels match."),
         query("fieldSelector", "string", "Only objects whose fields match."),
-        query("limit", "integer", "At most so many; the answer says where to go on."),
+        query(
+            "limit",
+            "integer",
+            "At most so many; the answer says where to go on.",
+        ),
         query("continue", "string", "Go on where an earlier list ended."),
         query("resourceVersion", "string", "How fresh the answer must be."),
         query("resourceVersionMatch", "string", "How resourceVersion is meant."),
         query("watch", "boolean", "Go on telling what changes."),
-        query("allowWatchBookmarks", "boolean", "Also tell how far the watch is."),
-        query("sendInitialEvents", "boolean", "Begin a watch with what is there."),
-        query("timeoutSeconds", "integer", "End the watch after so many seconds."),
+        query(
+            "allowWatchBookmarks",
+            "boolean",
+            "Also tell how far the watch is.",
+        ),
+        query(
+            "sendInitialEvents",
+            "boolean",
+            "Begin a watch with what is there.",
+        ),
+        query(
+            "timeoutSeconds",
+            "integer",
+            "End the watch after so many seconds.",
+        ),
     ];
     operation(kind, "list", parameters, &format!("{}List", component(kind)))
 }
@@ -112,11 +133,23 @@ fn delete(kind: &Kind, action: &str) -> Value {
     let mut parameters = vec![
         query("dryRun", "string", "All: do everything but delete."),
         query("gracePeriodSeconds", "integer", "How long it may take to end."),
-        query("propagationPolicy", "string", "What becomes of dependents: Background, Foreground or Orphan."),
+        query(
+            "propagationPolicy",
+            "string",
+            "What becomes of dependents: Background, Foreground or Orphan.",
+        ),
     ];
     if action == "deletecollection" {
-        parameters.push(query("labelSelector", "string", "Only objects whose labels match."));
-        parameters.push(query("fieldSelector", "string", "Only objects whose fields match."));
+        parameters.push(query(
+            "labelSelector",
+            "string",
+            "Only objects whose labels match.",
+        ));
+        parameters.push(query(
+            "fieldSelector",
+            "string",
+            "Only objects whose fields match.",
+        ));
     }
     operation(kind, action, parameters, &component(kind))
 }

@@ -1,220 +1,193 @@
 //! Checks a value against a schema: types, required fields, enumerations, bounds, patterns, list keys. All mistakes at
 //! once, in the words of `field.Error`.
 
-use super::Schema;
+use super::{
+    Schema,
+    node::{Node, Type, Unique},
+};
 use api::field::{Error, Errors, Kind, Path};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use std::collections::HashSet;
+
+/// Where a value is, as a chain up the stack: a path is only made for what is reported.
+enum Place<'p> {
+    Root,
+    Field(&'p Place<'p>, &'p str),
+    Entry(&'p Place<'p>, &'p str),
+    Item(&'p Place<'p>, usize),
+}
+
+impl Place<'_> {
+    fn path(&self) -> Path {
+        match self {
+            Place::Root => Path::default(),
+            Place::Field(parent, name) => parent.path().child(name),
+            Place::Entry(parent, key) => parent.path().key(key),
+            Place::Item(parent, index) => parent.path().index(*index),
+        }
+    }
+}
 
 impl Schema {
     /// All mistakes in an object.
     pub fn check(&self, object: &Value) -> Errors {
         let mut errors = Errors::new();
-        self.value(&self.root, object, &Path::default(), &mut errors);
+        self.value(self.root, object, &Place::Root, &mut errors);
         errors
     }
 
     /// All mistakes in one top-level field of an object, such as `status`.
     pub fn check_field(&self, object: &Value, field: &str) -> Errors {
         let mut errors = Errors::new();
-        let schema = self.resolve(&self.root)["properties"].get(field);
-        if let (Some(schema), Some(value)) = (schema, object.get(field)) {
-            self.value(schema, value, &Path::new(field), &mut errors);
+        if let (Some(node), Some(value)) = (self.node(self.root).properties.get(field), object.get(field)) {
+            self.value(*node, value, &Place::Field(&Place::Root, field), &mut errors);
         }
         errors
     }
 
-    fn value(&self, schema: &Value, value: &Value, path: &Path, errors: &mut Errors) {
-        let schema = self.resolve(schema);
-        if value.is_null() && schema["nullable"] == true {
+    fn value(&self, id: usize, value: &Value, place: &Place<'_>, errors: &mut Errors) {
+        let node = self.node(id);
+        if value.is_null() && node.nullable {
             return;
         }
-        for part in array(&schema["allOf"]) {
-            self.value(part, value, path, errors);
+        for part in &node.all_of {
+            self.value(*part, value, place, errors);
         }
-        for alternatives in ["anyOf", "oneOf"] {
-            self.alternatives(array(&schema[alternatives]), value, path, errors);
-        }
-        if let Some(wanted) = wrong_type(schema, value) {
-            errors.add(type_error(path, value, &wanted));
+        self.alternatives(&node.any_of, value, place, errors);
+        self.alternatives(&node.one_of, value, place, errors);
+        if let Some(wanted) = node.type_.filter(|t| !t.fits(value)) {
+            errors.add(type_error(place.path(), value, wanted.article()));
             return;
         }
-        let allowed: Vec<&str> = array(&schema["enum"]).iter().filter_map(Value::as_str).collect();
         match value {
-            Value::String(text) if !allowed.is_empty() && !allowed.contains(&text.as_str()) => {
-                errors.not_supported(path, text, &allowed);
+            Value::String(text) if !node.allowed.is_empty() => {
+                if !node.allowed.contains(text) {
+                    let allowed: Vec<&str> = node.allowed.iter().map(String::as_str).collect();
+                    errors.not_supported(&place.path(), text, &allowed);
+                }
             }
-            Value::String(text) => self.text(schema, text, path, errors),
-            Value::Number(number) => bounds(schema, number, path, errors),
-            Value::Array(items) => self.list(schema, items, path, errors),
-            Value::Object(fields) => self.object(schema, fields, path, errors),
+            Value::String(text) => check_text(node, text, place, errors),
+            Value::Number(number) => check_range(node, number, place, errors),
+            Value::Array(items) => self.list(node, items, place, errors),
+            Value::Object(fields) => self.object(node, fields, place, errors),
             Value::Null | Value::Bool(_) => {}
         }
     }
 
-    /// One of several forms must fit; if none does, what is wrong with the form that has the right type.
-    fn alternatives(&self, forms: &[Value], value: &Value, path: &Path, errors: &mut Errors) {
-        if forms.is_empty() {
-            return;
-        }
+    /// One of several forms must fit; if none does, what is wrong with the first that has the right type.
+    fn alternatives(&self, forms: &[usize], value: &Value, place: &Place<'_>, errors: &mut Errors) {
         let mut nearest: Option<Errors> = None;
         for form in forms {
             let mut found = Errors::new();
-            self.value(form, value, path, &mut found);
+            self.value(*form, value, place, &mut found);
             if found.is_empty() {
                 return;
             }
-            let wrong_type = found
-                .iter()
-                .any(|e| e.kind == Kind::TypeInvalid && e.path == *path);
-            if nearest.is_none() && !wrong_type {
+            let right_type = self.node(*form).type_.is_none_or(|t| t.fits(value));
+            if nearest.is_none() && right_type {
                 nearest = Some(found);
             }
         }
-        match nearest {
-            Some(found) => errors.extend(found),
-            None => {
-                let wanted: Vec<_> = forms
-                    .iter()
-                    .filter_map(|f| self.resolve(f)["type"].as_str())
-                    .map(article)
-                    .collect();
-                errors.add(type_error(path, value, &wanted.join(" or ")));
-            }
-        }
-    }
-
-    fn text(&self, schema: &Value, text: &str, path: &Path, errors: &mut Errors) {
-        let length = text.chars().count() as u64;
-        if schema["maxLength"].as_u64().is_some_and(|max| length > max) {
-            let limit = schema["maxLength"].as_u64().unwrap_or_default();
-            let message = format!("Too long: {length} characters, may not be more than {limit}");
-            errors.add(Error {
-                path: path.clone(),
-                kind: Kind::TooLong,
-                message,
-            });
-        }
-        if let Some(min) = schema["minLength"].as_u64().filter(|min| length < *min) {
-            let hint = if min == 1 {
-                "must not be empty".into()
-            } else {
-                format!("must have at least {min} characters")
-            };
-            errors.invalid(path, text, hint);
-            return;
-        }
-        if let Some(pattern) = schema["pattern"].as_str()
-            && self.patterns.get(pattern).is_some_and(|p| !p.is_match(text))
-        {
-            errors.invalid(path, text, format_args!("must match {pattern}"));
-        }
-    }
-
-    fn list(&self, schema: &Value, items: &[Value], path: &Path, errors: &mut Errors) {
-        count(schema, ["minItems", "maxItems"], items.len(), path, errors);
-        if let Some(item) = schema.get("items") {
-            for (i, value) in items.iter().enumerate() {
-                self.value(item, value, &path.index(i), errors);
-            }
-        }
-        let keys: Vec<&str> = match schema["x-kubernetes-list-type"].as_str() {
-            Some("map") => array(&schema["x-kubernetes-list-map-keys"])
+        if let Some(found) = nearest {
+            errors.extend(found);
+        } else if !forms.is_empty() {
+            let wanted: Vec<_> = forms
                 .iter()
-                .filter_map(Value::as_str)
-                .collect(),
-            Some("set") => Vec::new(),
-            _ => return,
-        };
-        let key_of = |item: &Value| -> Vec<Value> {
-            if keys.is_empty() {
-                vec![item.clone()]
-            } else {
-                keys.iter().map(|k| item[k].clone()).collect()
+                .filter_map(|f| self.node(*f).type_)
+                .map(Type::article)
+                .collect();
+            errors.add(type_error(place.path(), value, &wanted.join(" or ")));
+        }
+    }
+
+    fn list(&self, node: &Node, items: &[Value], place: &Place<'_>, errors: &mut Errors) {
+        check_count(node, items.len(), place, errors);
+        if let Some(item) = node.items {
+            for (i, value) in items.iter().enumerate() {
+                self.value(item, value, &Place::Item(place, i), errors);
             }
-        };
-        let mut seen = HashSet::with_capacity(items.len());
+        }
+        let mut seen = HashSet::new();
         for (i, item) in items.iter().enumerate() {
-            let key = key_of(item);
-            if !seen.insert(Value::from(key.clone()).to_string()) {
-                let texts: Vec<_> = key.iter().map(plain).collect();
-                let at = path.index(i);
-                let at = if let [only] = keys.as_slice() {
-                    at.child(only)
-                } else {
-                    at
-                };
-                errors.duplicate(&at, texts.join(", "));
+            let at = Place::Item(place, i);
+            match &node.unique {
+                None => return,
+                Some(Unique::Whole) if !seen.insert(item.to_string()) => {
+                    errors.duplicate(&at.path(), plain(item));
+                }
+                Some(Unique::Keys(keys)) => {
+                    let key: Vec<_> = keys.iter().map(|k| plain(&item[k])).collect();
+                    if !seen.insert(key.join("\n")) {
+                        let at = if let [only] = keys.as_slice() {
+                            at.path().child(only)
+                        } else {
+                            at.path()
+                        };
+                        errors.duplicate(&at, key.join(", "));
+                    }
+                }
+                Some(Unique::Whole) => {}
             }
         }
     }
 
-    fn object(&self, schema: &Value, fields: &Map<String, Value>, path: &Path, errors: &mut Errors) {
-        count(
-            schema,
-            ["minProperties", "maxProperties"],
-            fields.len(),
-            path,
-            errors,
-        );
-        let properties = &schema["properties"];
-        let required: Vec<&str> = array(&schema["required"])
+    fn object(&self, node: &Node, fields: &Map<String, Value>, place: &Place<'_>, errors: &mut Errors) {
+        check_count(node, fields.len(), place, errors);
+        for name in node
+            .required
             .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        for name in required
-            .iter()
-            .filter(|name| fields.get(**name).is_none_or(Value::is_null))
+            .filter(|name| fields.get(*name).is_none_or(Value::is_null))
         {
-            let description = self.resolve(&properties[name])["description"].as_str();
-            let description = description
-                .or(properties[name]["description"].as_str())
-                .unwrap_or("must be given");
-            errors.required(&path.child(name), first_sentence(description));
+            let purpose = node.properties.get(name).and_then(|id| self.purpose(*id));
+            errors.required(&place.path().child(name), purpose.unwrap_or("must be given"));
         }
         for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-            if let Some(property) = properties.get(name) {
-                self.value(property, value, &path.child(name), errors);
-            } else if let Some(entry) = schema.get("additionalProperties").filter(|s| s.is_object()) {
-                self.value(entry, value, &path.key(name), errors);
+            if let Some(property) = node.properties.get(name) {
+                self.value(*property, value, &Place::Field(place, name), errors);
+            } else if let Some(entry) = node.entries {
+                self.value(entry, value, &Place::Entry(place, name), errors);
             }
         }
     }
-}
 
-/// What was wanted, if the value has another type.
-fn wrong_type(schema: &Value, value: &Value) -> Option<String> {
-    if schema["x-kubernetes-int-or-string"] == true {
-        return (!value.is_string() && !value.is_number()).then(|| "an integer or a string".into());
+    /// What a field is for, said by itself or by the type it refers to.
+    fn purpose(&self, id: usize) -> Option<&str> {
+        self.parts(id)
+            .into_iter()
+            .find_map(|part| part.purpose.as_deref())
     }
-    let wanted = schema["type"].as_str()?;
-    let fits = match wanted {
-        "string" => value.is_string(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0),
-        "number" => value.is_number(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        _ => true,
-    };
-    (!fits).then(|| article(wanted))
 }
 
-fn article(wanted: &str) -> String {
-    let name = match wanted {
-        "array" => "list",
-        "object" => "map of fields",
-        other => other,
-    };
-    if name.starts_with(['a', 'e', 'i', 'o', 'u']) {
-        format!("an {name}")
-    } else {
-        format!("a {name}")
+impl Type {
+    fn fits(self, value: &Value) -> bool {
+        match self {
+            Type::Text => value.is_string(),
+            Type::Flag => value.is_boolean(),
+            Type::Integer => {
+                value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|f| f.fract() == 0.0)
+            }
+            Type::Number => value.is_number(),
+            Type::List => value.is_array(),
+            Type::Object => value.is_object(),
+            Type::IntegerOrText => value.is_string() || value.is_number(),
+        }
+    }
+
+    fn article(self) -> &'static str {
+        match self {
+            Type::Text => "a string",
+            Type::Flag => "a boolean",
+            Type::Integer => "an integer",
+            Type::Number => "a number",
+            Type::List => "a list",
+            Type::Object => "a map of fields",
+            Type::IntegerOrText => "an integer or a string",
+        }
     }
 }
 
 /// A type error that says how to mend the usual traps of YAML.
-fn type_error(path: &Path, value: &Value, wanted: &str) -> Error {
+fn type_error(path: Path, value: &Value, wanted: &str) -> Error {
     let text = plain(value);
     let (found, hint) = match value {
         Value::Null => ("nothing (null)", "; give a value or remove the field".to_owned()),
@@ -228,16 +201,20 @@ fn type_error(path: &Path, value: &Value, wanted: &str) -> Error {
         ),
         Value::Bool(_) => ("a boolean", String::new()),
         Value::Number(_) => ("a number", String::new()),
+        Value::String(_) | Value::Object(_) if wanted == "a list" => (
+            if value.is_string() {
+                "a string"
+            } else {
+                "a map of fields"
+            },
+            "; begin each item with \"- \"".to_owned(),
+        ),
         Value::String(s) if s.parse::<f64>().is_ok() || s == "true" || s == "false" => {
             ("a string", "; remove the quotes".to_owned())
         }
         Value::String(_) => ("a string", String::new()),
         Value::Array(_) => ("a list", String::new()),
         Value::Object(_) => ("a map of fields", String::new()),
-    };
-    let hint = match (value, wanted) {
-        (Value::String(_) | Value::Object(_), "a list") => "; begin each item with \"- \"".to_owned(),
-        _ => hint,
     };
     let shown = if value.is_object() || value.is_array() {
         String::new()
@@ -246,33 +223,59 @@ fn type_error(path: &Path, value: &Value, wanted: &str) -> Error {
     };
     let message = format!("Invalid value: {shown}expected {wanted}, found {found}{hint}");
     Error {
-        path: path.clone(),
+        path,
         kind: Kind::TypeInvalid,
         message,
     }
 }
 
-fn bounds(schema: &Value, number: &serde_json::Number, path: &Path, errors: &mut Errors) {
-    let (min, max) = (&schema["minimum"], &schema["maximum"]);
-    let below = matches!((min.as_f64(), number.as_f64()), (Some(min), Some(n)) if n < min);
-    let above = matches!((max.as_f64(), number.as_f64()), (Some(max), Some(n)) if n > max);
-    if below || above {
-        let hint = match (min.as_f64(), max.as_f64()) {
-            (Some(min), Some(max)) => format!("must be from {min} to {max}"),
-            (Some(min), None) => format!("must be at least {min}"),
-            _ => format!("must be at most {}", max.as_f64().unwrap_or_default()),
+fn check_text(node: &Node, text: &str, place: &Place<'_>, errors: &mut Errors) {
+    let (min, max) = node.length;
+    if let Some(max) = max.filter(|max| text.len() as u64 > *max) {
+        // Bytes bound characters, so that characters are counted only where it matters.
+        let length = text.chars().count() as u64;
+        if length > max {
+            let message = format!("Too long: {length} characters, may not be more than {max}");
+            errors.add(Error {
+                path: place.path(),
+                kind: Kind::TooLong,
+                message,
+            });
+        }
+    }
+    if let Some(min) = min.filter(|min| (text.chars().count() as u64) < *min) {
+        let hint = if min == 1 {
+            "must not be empty".into()
+        } else {
+            format!("must have at least {min} characters")
         };
-        errors.invalid(path, number, hint);
+        errors.invalid(&place.path(), text, hint);
+    } else if let Some(pattern) = node.pattern.as_ref().filter(|p| !p.is_match(text)) {
+        errors.invalid(&place.path(), text, format_args!("must match {pattern}"));
     }
 }
 
-fn count(schema: &Value, [min, max]: [&str; 2], count: usize, path: &Path, errors: &mut Errors) {
-    if let Some(max) = schema[max].as_u64().filter(|max| count as u64 > *max) {
-        errors.too_many(path, count, max as usize);
+fn check_range(node: &Node, number: &Number, place: &Place<'_>, errors: &mut Errors) {
+    let (min, max) = node.range;
+    let Some(n) = number.as_f64() else { return };
+    if min.is_some_and(|min| n < min) || max.is_some_and(|max| n > max) {
+        let hint = match (min, max) {
+            (Some(min), Some(max)) => format!("must be from {min} to {max}"),
+            (Some(min), None) => format!("must be at least {min}"),
+            (None, max) => format!("must be at most {}", max.unwrap_or_default()),
+        };
+        errors.invalid(&place.path(), number, hint);
     }
-    if let Some(min) = schema[min].as_u64().filter(|min| (count as u64) < *min) {
+}
+
+fn check_count(node: &Node, count: usize, place: &Place<'_>, errors: &mut Errors) {
+    let (min, max) = node.length;
+    if let Some(max) = max.filter(|max| count as u64 > *max) {
+        errors.too_many(&place.path(), count, max as usize);
+    }
+    if let Some(min) = min.filter(|min| (count as u64) < *min) {
         errors.invalid(
-            path,
+            &place.path(),
             format_args!("{count} items"),
             format_args!("must have at least {min}"),
         );
@@ -281,17 +284,6 @@ fn count(schema: &Value, [min, max]: [&str; 2], count: usize, path: &Path, error
 
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn array(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn first_sentence(text: &str) -> &str {
-    let line = text.lines().next().unwrap_or(text);
-    line.split_once(". ")
-        .map_or(line, |(first, _)| first)
-        .trim_end_matches('.')
 }
 
 #[cfg(test)]
@@ -317,8 +309,8 @@ mod tests {
         let step = json!({"type": "object", "properties": {"id": {"type": "string"}, "run": {"allOf": [{"$ref": "#/components/schemas/Run"}]}}});
         let run = json!({"type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"}}}});
         Schema::new(
-            json!({"type": "object", "properties": {"spec": spec}}),
-            vec![("Step".into(), step), ("Run".into(), run)],
+            &json!({"type": "object", "properties": {"spec": spec}}),
+            &[("Step".into(), step), ("Run".into(), run)],
         )
     }
 

@@ -76,7 +76,7 @@ pub fn kind<T: Resource>() -> Kind {
         storage: Storage::Durable,
         strategy: Box::new(Typed::new(
             OfResource::<T>(PhantomData),
-            Schema::new(schema.clone(), definitions.clone()),
+            Schema::new(&schema, &definitions),
         )),
         schema,
         definitions,
