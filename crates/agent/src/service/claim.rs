@@ -189,3 +189,6 @@ fn in_time(sent_at: u64, task: Box<Task>) -> Outcome {
         Outcome::Late(task)
     }
 }
+
+#[cfg(test)]
+mod tests;

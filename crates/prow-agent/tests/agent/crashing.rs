@@ -130,7 +130,7 @@ async fn a_claimed_task_missing_in_the_folder_is_never_started() {
     let status = world.end(&task).await.status.unwrap();
     assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Unknown, "JournalLost"));
     assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
-    kill(runner);
+    gone(runner).await;
 }
 
 #[tokio::test]

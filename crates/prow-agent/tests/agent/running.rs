@@ -97,12 +97,13 @@ async fn values_reach_the_step_and_stay_out_of_logs_and_folders() {
     let map: ConfigMap =
         serde_json::from_value(json!({"metadata": {"name": "conf"}, "data": {"colour": "green"}})).unwrap();
     maps.create(&PostParams::default(), &map).await.unwrap();
+    let hash = api::names::sha256_hex("hunter2-and-more");
     let job = world
         .job(
             "values",
             json!({"steps": [{
                 "name": "main", "shell": "sh",
-                "script": "echo \"$COLOUR $PASSWORD\"; test \"$PASSWORD\" = hunter2-and-more",
+                "script": format!("echo \"$COLOUR $PASSWORD\"; printf %s \"$PASSWORD\" | sha256sum | grep -q {hash}"),
                 "env": [
                     {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "db", "key": "password"}}},
                     {"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "conf", "key": "colour"}}},
