@@ -100,8 +100,8 @@ fn prepare(call: &Call<'_>, new: &mut Value, old: &Value, warnings: &mut Vec<Str
     let kind = call.kind();
     let errors = match call.subresource {
         "" => {
-            metadata::prepare_update(kind, new, old);
             kind.strategy.prepare_update(new, old, &call.context());
+            metadata::prepare_update(kind, new, old); // last, as what a client may not change raises no generation
             let mut errors = metadata::validate(kind, new);
             errors.extend(metadata::validate_update(new, old));
             errors.extend(kind.strategy.validate_update(new, old));

@@ -58,6 +58,19 @@ async fn status_and_spec_do_not_touch_each_other() {
 }
 
 #[tokio::test]
+async fn what_the_server_keeps_raises_no_generation() {
+    let api = Api::start().await;
+    let admin = api.admin();
+    let made = admin.post(JOBS, &job("j")).await.ok();
+    // A manifest says nothing of `requestedBy`, which the server wrote and keeps.
+    let mut manifest = job("j");
+    manifest["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"].clone();
+    let replaced = admin.put(&format!("{JOBS}/j"), &manifest).await.ok();
+    assert!(replaced["spec"]["requestedBy"].is_object(), "{replaced}");
+    assert_eq!(replaced["metadata"]["generation"], 1);
+}
+
+#[tokio::test]
 async fn a_status_patch_merges() {
     let api = Api::start().await;
     let admin = api.admin();
