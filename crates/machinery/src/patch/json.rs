@@ -110,7 +110,7 @@ fn failure(kind: &Kind, name: &str, index: usize, operation: &PatchOperation, wh
     status.details.causes.push(Cause {
         reason: "FieldValueInvalid".into(),
         message,
-        field: format!("[{index}]"),
+        field: format!("patch[{index}]"),
     });
     status
 }

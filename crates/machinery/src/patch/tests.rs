@@ -74,6 +74,7 @@ fn a_failed_operation_is_named() {
         status.message,
         "configmaps \"x\" cannot be patched: operation 1 (test \"/data/b\"): value did not match"
     );
+    assert_eq!(status.details.causes[0].field, "patch[1]");
     let missing = json!([{"op": "replace", "path": "/nope/a", "value": 1}]);
     let status = patched(PatchType::Json, "configmaps", json!({}), missing).unwrap_err();
     assert!(

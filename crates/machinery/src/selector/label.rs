@@ -177,6 +177,9 @@ fn parse(part: &str) -> Result<Requirement, String> {
         let values = list.split(',').map(|v| v.trim().to_owned()).collect();
         return Requirement::checked(key, operator, values);
     }
+    if part.contains('(') {
+        return Err("has `(` without `)`".into());
+    }
     let (key, operator, value) = if let Some((key, value)) = part.split_once("!=") {
         (key, Operator::NotIn, value)
     } else if let Some((key, value)) = part.split_once("==") {
@@ -285,6 +288,11 @@ mod tests {
                 "{bad}: {text}"
             );
         }
+    }
+
+    #[test]
+    fn an_open_parenthesis_is_called_so() {
+        assert!(refusal("a in (b").ends_with("has `(` without `)`"));
     }
 
     #[test]
