@@ -1,7 +1,7 @@
 //! Strategies that go through a Rust type: JSON in, typed rules, JSON out.
 //!
 //! A kind brings [`Rules`]; [`Typed`] does the rest: strict decoding with hints, defaults, the checks its schema
-//! states. [`kind`] makes the whole [`Kind`] of a type of ours out of its CRD.
+//! states. [`kind`] makes the whole [`Kind`](crate::kind::Kind) of a type of ours out of its CRD.
 
 mod crd;
 
