@@ -1,0 +1,18 @@
+//! Logs of steps, as the server has them.
+
+use anyhow::{Context, Result};
+use futures::AsyncReadExt;
+use kube::Client;
+
+/// All bytes of a step's log, in CRI format.
+pub async fn log(client: &Client, namespace: &str, task: &str, step: &str) -> Result<Vec<u8>> {
+    let path = format!("/logs/v1/namespaces/{namespace}/tasks/{task}/steps/{step}");
+    let request = http::Request::get(&path).body(Vec::new())?;
+    let mut stream = client
+        .request_stream(request)
+        .await
+        .with_context(|| format!("no log at {path}"))?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
