@@ -46,9 +46,9 @@ impl<T: Resource> Rules for OfResource<T> {
     }
 }
 
-/// The kind of `T`, from `T::crd()`; its first version is the one that is served.
+/// The kind of `T`, from its definition with all bounds in place; its first version is the one that is served.
 pub fn kind<T: Resource>() -> Kind {
-    let spec = T::crd().spec;
+    let spec = api::crd::of::<T>().spec;
     let version = spec.versions.into_iter().next();
     let (name, columns, selectable, status, schema) = match version {
         Some(version) => parts(version),
