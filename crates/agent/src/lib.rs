@@ -3,6 +3,7 @@
 //! The agent watches, claims, reports and ships logs; for each Task it starts a runner, a process of its own that runs the steps.
 
 pub mod crilog;
+pub mod hollow;
 pub mod journal;
 pub mod layout;
 pub mod local;

@@ -36,6 +36,7 @@ mod work;
 
 pub use enrol::Error as EnrolError;
 pub use lease::Taken;
+pub(crate) use retry::Backoff;
 pub use settings::{Settings, Written};
 
 use crate::{journal, layout, platform};

@@ -20,6 +20,7 @@ pub use authority::Authority;
 pub use certificate::Leaf;
 pub use credentials::Credentials;
 pub use request::Request;
+pub use rustls::pki_types::CertificateDer;
 pub use token::{Bearer, JoinToken};
 
 /// Why a certificate could not be made, read or trusted.

@@ -46,6 +46,15 @@ pub struct BadUrl {
     why: String,
 }
 
+impl BadUrl {
+    pub(crate) fn new(url: &str, why: impl Into<String>) -> Self {
+        Self {
+            url: url.to_owned(),
+            why: why.into(),
+        }
+    }
+}
+
 /// A server and how it is spoken to.
 #[derive(Clone)]
 pub struct Server(Arc<Shared>);
@@ -69,10 +78,7 @@ impl Server {
         bearer: Option<&str>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, BadUrl> {
-        let bad = |why: String| BadUrl {
-            url: url.to_owned(),
-            why,
-        };
+        let bad = |why: String| BadUrl::new(url, why);
         let base: Uri = url
             .trim_end_matches('/')
             .parse()

@@ -7,6 +7,7 @@ mod claiming;
 mod crashing;
 mod cut_off;
 mod door;
+mod hollow;
 mod running;
 mod stopping;
 mod world;

@@ -15,7 +15,7 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use logs::Logs;
-use pki::{Authority, JoinToken};
+use pki::{Authority, Credentials, JoinToken};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -125,6 +125,17 @@ impl World {
             }
         })
         .await;
+    }
+
+    /// The authority's certificate.
+    pub fn authority(&self) -> pki::CertificateDer<'static> {
+        self.authority.certificate().clone()
+    }
+
+    /// A certificate for anybody.
+    pub fn certificate(&self, name: &str, group: &str) -> Credentials {
+        let life = jiff::SignedDuration::from_hours(1);
+        self.authority.user(name, &[group.to_owned()], life).unwrap()
     }
 
     /// The server's own address, past the door.

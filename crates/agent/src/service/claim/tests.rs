@@ -145,7 +145,10 @@ async fn attempt(world: &World, api: &FakeApi, step: Step, task: Box<Task>) -> O
         server: &world.server,
         clock: &SystemClock,
     };
-    claimer.attempt(step, task, |_| Ok::<_, Infallible>(())).await.unwrap()
+    claimer
+        .attempt(step, task, |_| Ok::<_, Infallible>(()))
+        .await
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +190,10 @@ async fn a_task_with_a_stop_order_or_a_deletion_is_not_claimed() {
     let (world, api) = (world(), FakeApi::with(&[]));
     let mut task = api.task();
     task.spec.stop = Some(Default::default());
-    assert!(matches!(attempt(&world, &api, Step::Claim, task).await, Outcome::Lost(_)));
+    assert!(matches!(
+        attempt(&world, &api, Step::Claim, task).await,
+        Outcome::Lost(_)
+    ));
     assert_eq!(api.0.lock().claims, 0);
 }
 
@@ -196,7 +202,10 @@ async fn a_task_that_is_gone_is_lost() {
     let (world, api) = (world(), FakeApi::with(&[Fate::Answered]));
     let task = api.task();
     api.0.lock().task = None;
-    assert!(matches!(attempt(&world, &api, Step::Claim, task).await, Outcome::Lost(None)));
+    assert!(matches!(
+        attempt(&world, &api, Step::Claim, task).await,
+        Outcome::Lost(None)
+    ));
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,11 +226,16 @@ async fn only_an_own_claim_of_this_boot_is_resumed() {
         })
     };
     task.status = with(own("another boot"));
-    assert!(matches!(attempt(&world, &api, Step::Resume, task.clone()).await, Outcome::Lost(_)));
+    assert!(matches!(
+        attempt(&world, &api, Step::Resume, task.clone()).await,
+        Outcome::Lost(_)
+    ));
     task.status = with(own(&world.home.boot_id));
     api.0.lock().task = Some((*task).clone());
     let resumed = attempt(&world, &api, Step::Resume, task).await;
-    let Outcome::Granted(task) = resumed else { panic!("{resumed:?}") };
+    let Outcome::Granted(task) = resumed else {
+        panic!("{resumed:?}")
+    };
     assert_eq!(task.phase(), TaskPhase::Running);
 }
 
