@@ -10,9 +10,12 @@ use std::time::{Duration, Instant};
 /// How many fsyncs are timed.
 const FSYNCS: usize = 100;
 
-/// Processor time this process has used, over all its threads; `None` where the system does not tell.
-pub fn cpu_time() -> Option<Duration> {
-    imp::cpu_time()
+/// Processor time a process has used over all its threads, this one if none is named; `None` where the system does not tell.
+pub fn cpu_time(process: Option<u32>) -> Option<Duration> {
+    match process {
+        Some(process) => imp::cpu_time_of(process),
+        None => imp::cpu_time(),
+    }
 }
 
 /// The median time of appending 4 KiB to a file in `folder` and syncing it.
@@ -38,6 +41,15 @@ mod imp {
     pub fn cpu_time() -> Option<Duration> {
         clock_gettime(ClockId::ProcessCPUTime).try_into().ok()
     }
+
+    /// User and system time of `/proc/PID/stat`; source: proc(5).
+    pub fn cpu_time_of(process: u32) -> Option<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // the name, in parentheses, may hold anything
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let ticks: u64 = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+    }
 }
 
 #[cfg(not(unix))]
@@ -45,6 +57,10 @@ mod imp {
     use std::time::Duration;
 
     pub fn cpu_time() -> Option<Duration> {
+        None
+    }
+
+    pub fn cpu_time_of(_process: u32) -> Option<Duration> {
         None
     }
 }

@@ -3,7 +3,11 @@
 
 mod machine;
 mod report;
+mod run_through;
+mod server;
 mod store_put;
+mod submit_to_run;
+mod watch_churn;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -23,6 +27,12 @@ struct Cli {
 enum Command {
     /// Writes objects into a store on disk, each durable before it is answered.
     StorePut(store_put::Options),
+    /// Submits Jobs one after the other to an idle server with one real agent; a latency is from the POST to the step's start.
+    SubmitToRun(submit_to_run::Options),
+    /// Runs no-op work through server and hollow agents over real HTTP; a latency is from the POST until the Job is seen finished.
+    RunThrough(run_through::Options),
+    /// Changes objects that many clients watch; a latency is from the write until its watcher has the event.
+    WatchChurn(watch_churn::Options),
 }
 
 #[tokio::main]
@@ -30,6 +40,9 @@ async fn main() -> ExitCode {
     let cli = Cli::parse();
     let outcome = match cli.command {
         Command::StorePut(options) => store_put::run(&options).await,
+        Command::SubmitToRun(options) => submit_to_run::run(&options).await,
+        Command::RunThrough(options) => run_through::run(&options).await,
+        Command::WatchChurn(options) => watch_churn::run(&options).await,
     };
     match outcome.and_then(|report| report.print(cli.json)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,7 +24,7 @@ pub struct Report {
     pub p50_ms: f64,
     /// The latency 99 of 100 stayed under, in milliseconds.
     pub p99_ms: f64,
-    /// Processor seconds of this process for 1,000 operations; absent where the system does not tell.
+    /// Processor seconds of the measured process for 1,000 operations; absent where the system does not tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_seconds_per_1000: Option<f64>,
     /// The median time of an fsync on the disk used, in milliseconds.
@@ -35,20 +35,30 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Meter {
     start: std::time::Instant,
+    process: Option<u32>,
     cpu: Option<Duration>,
 }
 
 impl Meter {
-    /// Starts to measure.
+    /// Starts to measure, with the processor time of this process.
     pub fn start() -> Self {
+        Self::of(None)
+    }
+
+    /// Starts to measure, with the processor time of process `process`: a server.
+    pub fn of_server(process: u32) -> Self {
+        Self::of(Some(process))
+    }
+
+    fn of(process: Option<u32>) -> Self {
         Self {
             start: std::time::Instant::now(),
-            cpu: machine::cpu_time(),
+            process,
+            cpu: machine::cpu_time(process),
         }
     }
 
     /// What was done since the start, with the `latencies` of all operations in nanoseconds.
-    #[allow(clippy::cast_precision_loss)]
     pub fn report(
         self,
         bench: &'static str,
@@ -56,12 +66,25 @@ impl Meter {
         latencies: &Histogram<u64>,
         fsync: Duration,
     ) -> Report {
+        let operations = latencies.len();
+        self.report_many(bench, operation, operations, latencies, fsync)
+    }
+
+    /// As [`Meter::report`], where there are more operations than latencies.
+    #[allow(clippy::cast_precision_loss)]
+    pub fn report_many(
+        self,
+        bench: &'static str,
+        operation: &'static str,
+        operations: u64,
+        latencies: &Histogram<u64>,
+        fsync: Duration,
+    ) -> Report {
         let seconds = self.start.elapsed().as_secs_f64();
         let cpu = self
             .cpu
-            .zip(machine::cpu_time())
-            .map(|(before, after)| (after - before).as_secs_f64());
-        let operations = latencies.len();
+            .zip(machine::cpu_time(self.process))
+            .map(|(before, after)| after.saturating_sub(before).as_secs_f64());
         let ms = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e6;
         Report {
             bench,
