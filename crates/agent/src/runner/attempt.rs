@@ -302,6 +302,9 @@ impl<'a> Attempt<'a> {
         log: &mut Log,
         spent: &mut Usage,
     ) -> Result<Ended, Cut> {
+        if let Some(halt) = self.run.control.halt(self.end) {
+            return Err(Outcome::halted(halt).into());
+        }
         let refused = |e: std::io::Error| Outcome::failed("StartFailed", format!("resources.limits: {e}"));
         let group = self.run.containment.group(self.limits()).map_err(refused)?;
         let program = launch.program.display().to_string();
@@ -525,7 +528,7 @@ impl<'a> Attempt<'a> {
             ("PROW_TASK_UID", dir.uid().into()),
             ("PROW_STEP", self.step.name.clone().into()),
             ("PROW_NODE", spec.node_name.clone().into()),
-            ("PROW_NODE_FQDN", platform::fqdn().into()),
+            ("PROW_NODE_FQDN", self.run.fqdn.clone().into()),
             ("PROW_NAMESPACE", task.namespace().into()),
             ("PROW_TASK_INDEX", spec.index.to_string().into()),
             ("PROW_TASK_COUNT", spec.count.to_string().into()),

@@ -78,6 +78,15 @@ impl Halt {
         }
     }
 
+    /// Takes on what a later one forbids; the first reason stays, but that of a mere step.
+    pub fn harden(&mut self, later: Halt) {
+        if self.cause == Cause::StepTimeout {
+            *self = later;
+        } else {
+            self.cause = later.cause;
+        }
+    }
+
     /// Whether neither rollback nor finally may run.
     pub fn ends_all(&self) -> bool {
         matches!(self.cause, Cause::Force | Cause::Fence)

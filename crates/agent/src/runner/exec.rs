@@ -89,14 +89,20 @@ struct Life<'a> {
 
 impl Life<'_> {
     async fn live(mut self) -> Ended {
-        let halt = tokio::select! {
+        let mut halt = tokio::select! {
             biased;
             _ = self.group.exited(self.pid) => None,
             halt = self.control.halted(self.run.end) => Some(halt),
         };
         let mut detached = Vec::new();
-        match &halt {
-            Some(halt) => self.stop(halt).await,
+        match &mut halt {
+            Some(halt) => {
+                self.stop(halt).await;
+                // what came while it was ending may allow even less afterwards
+                if let Some(harder) = self.control.halt(None).filter(Halt::ends_all) {
+                    halt.harden(harder);
+                }
+            }
             None => {
                 self.drained().await;
                 detached = self.leave().await;

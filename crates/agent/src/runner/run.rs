@@ -10,9 +10,9 @@ use super::{
     walk,
 };
 use crate::{
-    journal::{self, RunRecord, Writer},
+    journal::{self, Entry, RunRecord, Writer},
     layout::{self, TaskDir},
-    platform::{self, Containment},
+    platform::{self, Containment, Process},
 };
 use api::{
     JobSpec, Task,
@@ -38,6 +38,9 @@ pub enum Error {
     /// Asked to recover a task that never began or has finished.
     #[error("there is nothing to recover")]
     NothingToRecover,
+    /// Processes of the earlier run cannot be ended; nothing may run beside them. A retry may help.
+    #[error("processes of the earlier run cannot be ended: {0:?}")]
+    Survivors(Vec<Process>),
     /// The folder is not usable.
     #[error(transparent)]
     Folder(#[from] layout::Error),
@@ -70,7 +73,7 @@ pub fn run(folder: &Path) -> Result<(), Error> {
         let lock = platform::lock(&task.lock())
             .map_err(system("locking the folder"))?
             .ok_or(Error::Held)?;
-        let mut run = Run::take(task, lock, Arc::new(SystemClock))?;
+        let mut run = Run::take(task, lock, Arc::new(SystemClock)).await?;
         let finish = match run.unreadable.take() {
             Some(message) => walk::Finish::failed("WorkUnreadable", message),
             None => walk::walk(&mut run).await?,
@@ -91,6 +94,8 @@ pub(super) struct Run {
     pub containment: Containment,
     pub masks: Masks,
     pub environment: BTreeMap<String, OsString>,
+    /// The host's full name.
+    pub fqdn: String,
     /// What is known of the task so far.
     pub status: TaskStatus,
     journal: Writer<RunRecord>,
@@ -99,7 +104,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn take(dir: TaskDir, lock: File, clock: Arc<dyn Clock>) -> Result<Self, Error> {
+    async fn take(dir: TaskDir, lock: File, clock: Arc<dyn Clock>) -> Result<Self, Error> {
         let options = Options::load(&dir).map_err(system("reading runner.json"))?;
         let (mut journal, records) = Writer::<RunRecord>::open(&dir.run_journal(), clock.clone())?;
         let recovered = records
@@ -110,6 +115,9 @@ impl Run {
             (None, true) => return Err(Error::RanBefore),
             (Some(_), begun) if !begun || over => return Err(Error::NothingToRecover),
             _ => {}
+        }
+        if options.recover.is_some() {
+            end_earlier(&dir, &records).await?;
         }
         let (link, orders) =
             Link::open(&dir, options.renewed_at).map_err(system("listening for the agent"))?;
@@ -147,6 +155,7 @@ impl Run {
             containment,
             masks: Masks::default(),
             environment: platform::base_environment(),
+            fqdn: platform::fqdn(),
             status: status_from_journal(&records),
             dir,
             task,
@@ -207,6 +216,20 @@ impl Run {
         self.journal.sync()?;
         self.journal.release();
         Ok(())
+    }
+}
+
+/// Ends what an earlier runner left: rollback must not run beside it.
+async fn end_earlier(dir: &TaskDir, records: &[Entry<RunRecord>]) -> Result<(), Error> {
+    let containment = records.iter().find_map(|e| match &e.record {
+        RunRecord::RunnerStarted { containment, .. } => containment.as_deref(),
+        _ => None,
+    });
+    let left = platform::end_survivors(dir.uid(), containment, super::exec::ABANDON_AFTER).await;
+    if left.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Survivors(left))
     }
 }
 

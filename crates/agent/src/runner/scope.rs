@@ -1,7 +1,6 @@
 //! What expressions of a task see.
 
 use super::run::Run;
-use crate::platform;
 use api::expr::Scope;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +24,7 @@ pub(super) fn of(run: &Run) -> Scope {
         "node",
         json!({
             "name": task.spec.node_name,
-            "fqdn": platform::fqdn(),
+            "fqdn": run.fqdn,
             "os": std::env::consts::OS,
             "arch": arch(),
             "labels": run.options.node_labels,

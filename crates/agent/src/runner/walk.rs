@@ -89,11 +89,7 @@ pub(super) async fn walk(run: &mut Run) -> Result<Finish, Error> {
 
 async fn work(run: &mut Run) -> Result<Finish, Error> {
     for (list, place, step) in lists(run, &[List::Preflight, List::Steps]) {
-        if let Some(halt) = run.control.halt(None) {
-            note_stop(run, &halt)?;
-            return Ok(Finish::halted(&halt));
-        }
-        match step::run(run, list, place, &step).await? {
+        match next(run, list, place, &step).await? {
             End::Passed => {}
             End::NotApplicable => {
                 let message = format!("step \"{}\" says that there is nothing to do here", step.name);
@@ -119,6 +115,14 @@ async fn work(run: &mut Run) -> Result<Finish, Error> {
     Ok(Finish::new(TaskPhase::Succeeded, "", String::new()))
 }
 
+/// Runs a step, unless it is time to stop.
+async fn next(run: &mut Run, list: List, place: usize, step: &Step) -> Result<End, Error> {
+    match run.control.halt(None) {
+        Some(halt) => Ok(End::Halted(halt)),
+        None => step::run(run, list, place, step).await,
+    }
+}
+
 /// Runs the rollback if there is one. Returns whether everything must end now.
 async fn rollback(run: &mut Run) -> Result<bool, Error> {
     if run.spec.rollback.is_empty() || run.spec.mode == Mode::Audit || run.status.rollback.is_some() {
@@ -132,7 +136,7 @@ async fn rollback(run: &mut Run) -> Result<bool, Error> {
             outcome = RollbackOutcome::Failed; // an earlier runner died in it: how far it came is not known
             break;
         }
-        match step::run(run, list, place, &step).await? {
+        match next(run, list, place, &step).await? {
             End::Passed | End::NotApplicable => {}
             End::Failed(_) if step.on_error == OnError::Continue => {}
             End::Failed(_) => {
@@ -157,7 +161,7 @@ async fn finally(run: &mut Run, finish: &mut Finish) -> Result<(), Error> {
         if run.step(&step.name).is_some() {
             continue; // an earlier runner came to it
         }
-        let message = match step::run(run, list, place, &step).await? {
+        let message = match next(run, list, place, &step).await? {
             End::Passed | End::NotApplicable => continue,
             End::Failed(_) if step.on_error == OnError::Continue => continue,
             End::Failed(failure) => failure.message,

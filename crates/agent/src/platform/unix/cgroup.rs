@@ -45,7 +45,10 @@ pub fn create(uid: &str) -> Option<String> {
 /// Makes the group of one try of a step, with its limits.
 pub fn create_below(task: &str, number: u32, limits: Limits) -> io::Result<String> {
     let path = Path::new(task).join(number.to_string());
-    fs::create_dir(&path)?;
+    match fs::create_dir(&path) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(e), // else of a runner that died: empty by now
+        _ => {}
+    }
     if limits != Limits::default() {
         for group in [Path::new(task).parent(), Some(Path::new(task))]
             .into_iter()
