@@ -66,6 +66,10 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
             .unwrap_or_default()
     }
 
+    pub fn count(&self, under: &str) -> usize {
+        self.state.read().filed.get(under).map_or(0, HashMap::len)
+    }
+
     pub fn all(&self) -> Vec<Arc<K>> {
         self.state.read().objects.values().cloned().collect()
     }

@@ -131,6 +131,11 @@ impl<K: Watched> Informer<K> {
         self.cache.indexed(key)
     }
 
+    /// How many objects are filed under a key of the index.
+    pub fn count(&self, key: &str) -> usize {
+        self.cache.count(key)
+    }
+
     /// All objects, in no order.
     pub fn all(&self) -> Vec<Arc<K>> {
         self.cache.all()
