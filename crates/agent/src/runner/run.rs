@@ -121,7 +121,8 @@ impl Run {
         }
         let (link, orders) =
             Link::open(&dir, options.renewed_at).map_err(system("listening for the agent"))?;
-        let containment = Containment::new(dir.uid()).map_err(system("taking hold of child processes"))?;
+        let containment = Containment::new(dir.uid(), options.control_groups)
+            .map_err(system("taking hold of child processes"))?;
         journal.reserve(RESERVED);
         journal.append(&RunRecord::RunnerStarted {
             runner: Identity::of(std::process::id()).map_err(system("identifying this process"))?,

@@ -21,6 +21,9 @@ pub struct Options {
     /// When the last acknowledged renewal of the node's Lease was sent ([`platform::boot_nanos`]); the fence counts from it until the
     /// agent tells of a later one.
     pub renewed_at: u64,
+    /// Whether control groups are used where they can be; without them a task is held together by the subreaper alone.
+    #[serde(default = "yes")]
+    pub control_groups: bool,
     /// Labels of the node, for expressions.
     #[serde(default)]
     pub node_labels: BTreeMap<String, String>,
@@ -39,11 +42,16 @@ pub struct Recover {
     pub message: String,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
             max_log_bytes: 64 << 20,
             renewed_at: platform::boot_nanos(),
+            control_groups: true,
             node_labels: BTreeMap::new(),
             recover: None,
         }

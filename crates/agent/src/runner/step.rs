@@ -49,9 +49,9 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
     let begun = run.now();
     let mut log = None;
     let mut spent = Usage::default();
-    let outcome = match applies(run, step) {
-        Ok(()) => tries(run, list, place, step, &mut log, &mut spent).await?,
-        Err(outcome) => outcome,
+    let outcome = match kept_back(run, step) {
+        None => tries(run, list, place, step, &mut log, &mut spent).await?,
+        Some(outcome) => outcome,
     };
     let shown = if matches!(outcome.end, End::Passed | End::NotApplicable) {
         None
@@ -79,7 +79,7 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
             outputs: outcome.outputs,
             log_bytes,
             peak_memory_bytes: ran.then(|| i64::try_from(spent.peak_memory).unwrap_or(i64::MAX)),
-            cpu_seconds: ran.then(|| spent.cpu.as_secs_f64()),
+            cpu_seconds: ran.then_some(spent.cpu.as_secs_f64()),
             detached: outcome.detached,
         },
         class: outcome.class,
@@ -92,17 +92,16 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
     Ok(outcome.end)
 }
 
-/// Whether `when` lets the step run.
-fn applies(run: &Run, step: &Step) -> Result<(), Outcome> {
-    let Some(when) = &step.when else { return Ok(()) };
+/// The end of a step that `when` does not let run.
+fn kept_back(run: &Run, step: &Step) -> Option<Outcome> {
+    let when = step.when.as_ref()?;
     match expr::evaluate_bool(when, &scope::of(run)) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Outcome::passed(
-            StepPhase::Skipped,
-            "When",
-            format!("when: {when} is false"),
-        )),
-        Err(error) => Err(Outcome::failed("WhenError", format!("when: {error}"))),
+        Ok(true) => None,
+        Ok(false) => {
+            let message = format!("when: {when} is false");
+            Some(Outcome::passed(StepPhase::Skipped, "When", message))
+        }
+        Err(error) => Some(Outcome::failed("WhenError", format!("when: {error}"))),
     }
 }
 

@@ -347,6 +347,7 @@ impl Life {
             renewed_at: self.host.renewals.borrow().sent_at,
             recover,
             node_labels,
+            control_groups: true,
         };
         runner::spawn(&self.host.settings.program, &self.dir, &options)
     }

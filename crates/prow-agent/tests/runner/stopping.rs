@@ -14,29 +14,6 @@ fn undo_and_last() -> Json {
     json!({"rollback": [{"name": "undo", "script": "true"}], "finally": [{"name": "last", "script": "true"}]})
 }
 
-/// PT-01.
-#[tokio::test]
-async fn a_cancelled_tree_of_three_levels_has_no_survivor() {
-    let mut running = started(
-        json!([{"name": "main", "script": format!("{PROBE} tree 3 pids")}]),
-        json!({}),
-    )
-    .await;
-    let file = running.rig.dir.workspace().join("pids").display().to_string();
-    while pids(&file).len() < 3 {
-        tokio::task::yield_now().await;
-    }
-    let tree = pids(&file);
-    running.stop("Cancelled", 5, false).await;
-    let done = running.finished().await;
-    assert_eq!(done.end(), ("Cancelled".into(), "Cancelled"));
-    assert_eq!(done.steps(), ["main Cancelled/Cancelled"]);
-    assert!(
-        tree.iter().all(|pid| platform::created(*pid).is_none()),
-        "{tree:?}"
-    );
-}
-
 /// CT-01.
 #[tokio::test]
 async fn a_step_that_cleans_up_gets_the_time_to() {

@@ -75,10 +75,10 @@ pub struct Containment {
 
 impl Containment {
     /// Takes hold of everything this process will start. Call it on the main thread, once.
-    pub fn new(uid: &str) -> io::Result<Self> {
+    pub fn new(uid: &str, control_groups: bool) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         Ok(Self {
-            cgroup: cgroup::create(uid),
+            cgroup: control_groups.then(|| cgroup::create(uid)).flatten(),
             reaper: Reaper::start()?,
             detached: BTreeSet::new(),
             tries: 0,
