@@ -10,13 +10,13 @@ export ROUNDS
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## Build prow and prow-agent for use, into target/release
-	cargo build --release --locked -p prow -p prow-agent
+build: ## Build prow, prow-agent and prow-bench for use, into target/release
+	cargo build --release --locked -p prow -p prow-agent -p prow-bench
 
 demo: ## Build, run a server with three agents, and watch real jobs run
 	@scripts/demo
 
-check: ## Format, lints and generated files: what can be told without running anything
+check: ## Format, lints, unit and integration tests
 	@scripts/check
 
 test: ## Every suite

@@ -111,10 +111,19 @@ impl Apply {
             ),
             (Some(live), None) => ("unchanged", live),
             (Some(live), Some(_)) if self.dry_run == DryRun::Client => ("configured", live),
-            (Some(_), Some(change)) => (
-                "configured",
-                session.merge(&with_query(path, query), &change).await?,
-            ),
+            (Some(live), Some(change)) => {
+                let changed = session.merge(&with_query(path, query), &change).await?;
+                // a server leaves an object alone that says already what the patch asks for
+                let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
+                (
+                    if revision(&live) == revision(&changed) {
+                        "unchanged"
+                    } else {
+                        "configured"
+                    },
+                    changed,
+                )
+            }
         };
         match &self.output {
             None | Some(Format::Table | Format::Wide) => {

@@ -6,11 +6,15 @@ use api::{clock::SystemClock, identity::Identity};
 use gateway::Gateway;
 use informer::Shared;
 use logs::Logs;
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 use tokio::{
     sync::{Mutex, watch},
     task::JoinSet,
 };
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(count.into())
+}
 
 /// Parts that run.
 pub struct Parts {
@@ -56,6 +60,23 @@ impl Parts {
         work.spawn(async move {
             scheduling.await;
             "scheduler"
+        });
+        let options = controllers::Options {
+            node_lost: seconds(tuning.node_lost_seconds),
+            fence_slack: seconds(tuning.fence_slack_seconds),
+            max_finished: usize::try_from(tuning.max_finished)?,
+            ..Default::default()
+        };
+        let controlling = controllers::run(
+            client("controllers"),
+            shared,
+            options,
+            clock,
+            super::stopped(stopping),
+        );
+        work.spawn(async move {
+            controlling.await;
+            "controllers"
         });
         Ok(Self {
             logs,
