@@ -146,7 +146,7 @@ def test_deletes_what_belongs_to_a_deleted_object(kubectl, policy):
 
 def test_leaves_orphans(kubectl):
     owned(kubectl, "orphan")
-    assert "ownerReferences" not in kubectl.json("get", "cm", "owned")["metadata"]
+    assert not kubectl.json("get", "cm", "owned")["metadata"].get("ownerReferences")
 
 
 def test_deletes_by_selector_and_all(kubectl):

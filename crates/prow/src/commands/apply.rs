@@ -90,7 +90,11 @@ impl Apply {
         let namespace = document.object["metadata"]["namespace"]
             .as_str()
             .unwrap_or(&session.namespace);
-        let wanted = annotated(&document.object);
+        let mut manifest = document.object.clone();
+        if kind.namespaced {
+            manifest["metadata"]["namespace"] = namespace.into(); // as kubectl does, so that either may go on from the other
+        }
+        let wanted = annotated(&manifest);
         let path = kind.object_path(namespace, name);
         let live = session.find(&path).await?;
         let query = [
