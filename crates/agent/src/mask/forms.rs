@@ -1,9 +1,9 @@
 //! The forms in which a secret may be printed.
 //!
-//! Of the secret as a whole, without its line end, and of each of its lines longer than two characters: plain (line ends LF and CRLF),
-//! JSON-escaped (also with `\/` and with non-ASCII as `\u`), URL-escaped (the usual sets, upper and lower hex, space as `+`), base64 and
-//! base64url in each of the three alignments it may have inside a larger text (also wrapped at 76 and 64 columns); plain and base64
-//! also of its UTF-16LE encoding.
+//! Of each of its lines longer than two characters: plain, JSON-escaped (also with `\/` and with non-ASCII as `\u`), URL-escaped (the
+//! usual sets, upper and lower hex, space as `+`). Of the whole, with line ends LF and CRLF: plain. Of both: base64 and base64url in each
+//! of the three alignments it may have inside a larger text (also wrapped at 76 and 64 columns), and the plain and base64 forms of
+//! the UTF-16LE encoding. Of a secret over 16 KiB only its first 16 KiB count: the forms take memory in every runner.
 
 use base64::{
     Engine as _,
@@ -14,22 +14,24 @@ use std::collections::BTreeSet;
 /// Shorter pieces of base64 would blot out ordinary words.
 const SHORTEST_BASE64: usize = 6;
 
+const LONGEST: usize = 16 << 10;
+
 pub(super) fn add(secret: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+    let secret = &secret[..secret.len().min(LONGEST)];
     let whole = trim_line_end(secret);
-    of(secret, forms);
-    of(whole, forms);
-    if whole.contains(&b'\n') {
-        let unix: Vec<u8> = without_returns(whole);
-        of(&unix, forms);
-        of(
-            &unix.split(|b| *b == b'\n').collect::<Vec<_>>().join(&b"\r\n"[..]),
-            forms,
-        );
-        for line in unix.split(|b| *b == b'\n') {
-            if String::from_utf8_lossy(line.trim_ascii()).chars().count() > 2 {
-                of(line.trim_ascii(), forms);
+    let unix = without_returns(whole);
+    let lines: Vec<&[u8]> = unix.split(|b| *b == b'\n').collect();
+    if lines.len() == 1 {
+        of_line(whole, forms);
+    } else {
+        for line in lines.iter().map(|l| l.trim_ascii()) {
+            if String::from_utf8_lossy(line).chars().count() > 2 {
+                of_line(line, forms);
             }
         }
+    }
+    for text in [secret, whole, &unix, &lines.join(&b"\r\n"[..])] {
+        of_text(text, forms);
     }
 }
 
@@ -46,15 +48,24 @@ fn without_returns(bytes: &[u8]) -> Vec<u8> {
         .join(&b'\n')
 }
 
-fn of(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+fn of_line(line: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
+    if line.is_empty() {
+        return;
+    }
+    of_text(line, forms);
+    url(line, forms);
+    if let Ok(text) = std::str::from_utf8(line) {
+        json(text, forms);
+    }
+}
+
+fn of_text(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
     if value.is_empty() {
         return;
     }
     forms.insert(value.to_vec());
     base64(value, forms);
-    url(value, forms);
     if let Ok(text) = std::str::from_utf8(value) {
-        json(text, forms);
         let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
         base64(&utf16, forms);
         forms.insert(utf16);

@@ -162,3 +162,14 @@ proptest! {
         prop_assert_eq!(String::from_utf8(out), String::from_utf8(shown));
     }
 }
+
+#[test]
+fn the_masks_of_a_large_secret_take_bounded_memory() {
+    let line = |i: usize| format!("{:064}\n", i * 7919);
+    for (lines, most) in [(52, 4 << 20), (100_000, 16 << 20)] {
+        let secret: String = (0..lines).map(line).collect();
+        let patterns = patterns(&[secret.as_bytes()]);
+        let used = patterns.finder.as_ref().map_or(0, AhoCorasick::memory_usage);
+        assert!(used < most, "{lines} lines: {used} bytes");
+    }
+}

@@ -208,7 +208,7 @@ impl Run {
         let record = RunRecord::Finished {
             phase: finish.phase,
             reason: finish.reason,
-            message: self.masks.text(&finish.message),
+            message: super::step::cut(self.masks.text(&finish.message)),
             fatal: finish.fatal,
             retry_code: finish.retry_code,
             outputs: finish.outputs,

@@ -49,8 +49,9 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
     let begun = run.now();
     let mut log = None;
     let mut spent = Usage::default();
+    let mut tried = 0;
     let outcome = match kept_back(run, step) {
-        None => tries(run, list, place, step, &mut log, &mut spent).await?,
+        None => tries(run, list, place, step, &mut log, &mut spent, &mut tried).await?,
         Some(outcome) => outcome,
     };
     let shown = if matches!(outcome.end, End::Passed | End::NotApplicable) {
@@ -71,7 +72,7 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
             phase: outcome.phase,
             reason: outcome.reason.clone(),
             message,
-            attempts: before.attempts,
+            attempts: if log.is_some() { tried } else { 0 },
             exit_code: outcome.exit.as_ref().map(|e| i64::from(e.code)),
             exit_name: outcome.exit.as_ref().map(exit_name).unwrap_or_default(),
             started_at: before.started_at.or_else(|| log_bytes.map(|_| begun)),
@@ -112,10 +113,12 @@ async fn tries(
     step: &Step,
     log: &mut Option<Log>,
     spent: &mut Usage,
+    number: &mut i32,
 ) -> Result<Outcome, Error> {
     let strategy = step.retry_strategy.clone().unwrap_or_default();
-    let mut number = 1;
     loop {
+        *number += 1;
+        let number = *number;
         let attempt = Attempt::new(run, list, place, step, number);
         let outcome = attempt::run(attempt, log, spent).await?;
         let again = match &outcome.end {
@@ -150,7 +153,6 @@ async fn tries(
             () = tokio::time::sleep(wait) => {}
             halt = run.control.halted(None) => return Ok(Outcome::halted(halt)),
         }
-        number += 1;
     }
 }
 
@@ -193,6 +195,11 @@ fn with_last_lines(message: &str, log: Option<&Log>) -> String {
     } else {
         format!("{message}; last lines:\n{}", lines.join("\n"))
     };
+    cut(text)
+}
+
+/// A message as long as a status may hold.
+pub(super) fn cut(text: String) -> String {
     match text.char_indices().nth(MESSAGE) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

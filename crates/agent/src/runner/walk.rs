@@ -2,6 +2,7 @@
 
 use super::{
     control::{Halt, Part},
+    outputs,
     run::{Error, Run},
     scope,
     step::{self, End},
@@ -82,7 +83,7 @@ pub(super) async fn walk(run: &mut Run) -> Result<Finish, Error> {
         finally(run, &mut finish).await?;
     }
     if finish.phase == TaskPhase::Succeeded {
-        outputs(run, &mut finish);
+        job_outputs(run, &mut finish);
     }
     Ok(finish)
 }
@@ -182,15 +183,22 @@ fn finally_failed(finish: &mut Finish, step: &str, message: &str) {
     *finish = Finish::failed("FinallyFailed", format!("step \"{step}\" of finally: {message}"));
 }
 
-fn outputs(run: &Run, finish: &mut Finish) {
+fn job_outputs(run: &Run, finish: &mut Finish) {
     if run.spec.outputs.is_empty() || run.spec.mode == Mode::Audit {
         return;
     }
     let scope = scope::of(run);
+    let mut left = outputs::TASK_LIMIT;
     for output in &run.spec.outputs {
         match Template::parse(&output.value).and_then(|t| t.render(&scope)) {
-            Ok(value) => {
+            Ok(value) if value.len() <= left => {
+                left -= value.len();
                 finish.outputs.insert(output.name.clone(), run.masks.text(&value));
+            }
+            Ok(_) => {
+                let message = format!("outputs are more than {} bytes", outputs::TASK_LIMIT);
+                *finish = Finish::failed("OutputInvalid", message);
+                return;
             }
             Err(error) => {
                 *finish = Finish::failed("OutputInvalid", format!("output \"{}\": {error}", output.name));

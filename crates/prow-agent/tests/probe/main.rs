@@ -1,6 +1,6 @@
 //! A program for tests to run as a step: it does one odd thing, as told.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)] // a test's tool
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::zombie_processes)] // a tool of tests; leaving processes behind is its job
 
 use clap::Parser;
 use std::{

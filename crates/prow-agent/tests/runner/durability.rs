@@ -261,3 +261,41 @@ async fn a_checkpoint_outlives_the_attempt() {
     let checkpoint = done.rig.dir.data().checkpoint(&done.rig.task.spec.job_ref.uid, 0);
     assert_eq!(std::fs::read_to_string(checkpoint.join("mark")).unwrap(), "1\n");
 }
+
+/// AL-09. Needs the right to mount a small file system; else it is not run, and says so.
+#[tokio::test]
+async fn a_full_disk_loses_log_lines_but_neither_the_step_nor_its_result() {
+    let rig = script("head -c 30000000 /dev/zero | tr '\\0' 'x' | fold -w 1000; exit 4");
+    let small = std::path::PathBuf::from(rig.path("small"));
+    std::fs::create_dir(&small).unwrap();
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=6m", "tmpfs"])
+        .arg(&small)
+        .output();
+    if !mounted.is_ok_and(|o| o.status.success()) {
+        eprintln!("not run: this account may not mount a file system");
+        return;
+    }
+    let done = {
+        let data = agent::layout::DataDir::open(&small.join("data")).unwrap();
+        let dir = data.task(rig.dir.uid()).unwrap();
+        dir.create().unwrap();
+        dir.write("job.json", &std::fs::read(rig.dir.job_json()).unwrap())
+            .unwrap();
+        let mut rig = rig;
+        rig.dir = dir;
+        rig.run().await
+    };
+    let end = (done.status.phase, done.step("main").exit_code);
+    let log = done.raw_log("main");
+    let kept = done.step("main").log_bytes;
+    Command::new("umount").arg("-l").arg(&small).status().unwrap();
+    assert_eq!(
+        end,
+        (api::task::TaskPhase::Failed, Some(4)),
+        "the step came to its own end"
+    );
+    assert!(log.len() > 1 << 20);
+    assert_eq!(kept, Some(log.len() as i64));
+    assert_eq!(log.last(), Some(&b'\n'), "no half line");
+}
