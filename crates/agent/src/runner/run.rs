@@ -70,9 +70,7 @@ pub fn run(folder: &Path) -> Result<(), Error> {
         .map_err(system("starting"))?;
     runtime.block_on(async {
         let task = TaskDir::of(folder)?;
-        let lock = platform::lock(&task.lock())
-            .map_err(system("locking the folder"))?
-            .ok_or(Error::Held)?;
+        let lock = hold(&task).await?;
         let mut run = Run::take(task, lock, Arc::new(SystemClock)).await?;
         let finish = match run.unreadable.take() {
             Some(message) => walk::Finish::failed("WorkUnreadable", message),
@@ -80,6 +78,19 @@ pub fn run(folder: &Path) -> Result<(), Error> {
         };
         run.finish(finish).await
     })
+}
+
+/// Takes the folder. A runner that died while it started a process leaves its lock with that child until the kernel has ended it, so
+/// a held lock is tried again for a moment.
+async fn hold(task: &TaskDir) -> Result<File, Error> {
+    let end = tokio::time::Instant::now() + Duration::from_secs(1);
+    loop {
+        match platform::lock(&task.lock()).map_err(system("locking the folder"))? {
+            Some(lock) => return Ok(lock),
+            None if tokio::time::Instant::now() >= end => return Err(Error::Held),
+            None => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
 }
 
 /// A task being run.

@@ -7,7 +7,7 @@ use agent::{
     runner::{self, Recover},
 };
 use serde_json::json;
-use std::{path::Path, process::Command};
+use std::{path::Path, process::Command, time::Duration};
 
 fn run_again(rig: &Rig) -> (bool, String) {
     let output = Command::new(AGENT)
@@ -193,7 +193,7 @@ async fn the_agent_recognises_a_living_runner_and_its_death() {
     agent::platform::end_survivors(
         running.rig.dir.uid(),
         running.containment().as_deref(),
-        std::time::Duration::from_secs(10),
+        Duration::from_secs(10),
     )
     .await;
 }
@@ -298,4 +298,65 @@ async fn a_full_disk_loses_log_lines_but_neither_the_step_nor_its_result() {
     assert!(log.len() > 1 << 20);
     assert_eq!(kept, Some(log.len() as i64));
     assert_eq!(log.last(), Some(&b'\n'), "no half line");
+}
+
+/// Whatever instant a runner dies at: no step runs twice, the journal can be read, and it never claims less than what happened.
+#[tokio::test]
+async fn a_runner_killed_at_any_instant_leaves_no_double_start_and_an_honest_journal() {
+    let rounds: u64 = std::env::var("ROUNDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(10);
+    for round in 0..rounds {
+        let say = |what: &str| json!({"name": what, "script": format!("echo {what} >>$PROW_CHECKPOINT/ran")});
+        let rig = steps(
+            json!([say("a"), say("b"), say("c")]),
+            json!({"rollback": [say("undo")], "finally": [say("last")]}),
+        );
+        let checkpoint = rig.dir.data().checkpoint(&rig.task.spec.job_ref.uid, 0);
+        let mut running = rig.start();
+        tokio::time::sleep(Duration::from_micros(300 * (round * 7919 % 200))).await; // the instant is the point here
+        running.kill().await;
+        let records = running.records();
+        let status = runner::status_when_lost(&records, "RunnerLost", "");
+        let containment = running.containment();
+        let mut rig = running.rig;
+        if !runner::has_begun(&records) {
+            assert!(
+                !checkpoint.join("ran").exists(),
+                "round {round}: a step ran without a journal"
+            );
+        } else if status.phase == api::task::TaskPhase::Failed {
+            agent::platform::end_survivors(rig.dir.uid(), containment.as_deref(), Duration::from_secs(10))
+                .await;
+            assert!(!run_again(&rig).0, "round {round}: it ran again");
+            rig.options.recover = Some(Recover {
+                reason: "RunnerLost".into(),
+                message: "killed".into(),
+            });
+            let done = rig.run().await;
+            assert_eq!(done.status.reason, "RunnerLost", "round {round}");
+            assert_eq!(
+                done.status.rollback.is_some(),
+                done.status.started_steps,
+                "round {round}"
+            );
+            rig = done.rig;
+        }
+        let ran = std::fs::read_to_string(checkpoint.join("ran")).unwrap_or_default();
+        let mut once: Vec<&str> = ran.lines().collect();
+        once.sort_unstable();
+        let count = once.len();
+        once.dedup();
+        assert_eq!(once.len(), count, "round {round}: {ran}");
+        let known = runner::status_from_journal(&journal::read(&rig.dir.run_journal()).unwrap());
+        let unknown: Vec<&str> = once
+            .into_iter()
+            .filter(|n| !known.steps.iter().any(|s| s.name == *n))
+            .collect();
+        assert!(
+            unknown.is_empty(),
+            "round {round}: {unknown:?} ran and the journal does not know"
+        );
+    }
 }
