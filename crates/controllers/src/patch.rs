@@ -82,9 +82,11 @@ mod tests {
 
     #[test]
     fn only_what_changed_is_written_and_what_went_is_cleared() {
-        let mut old = JobStatus::default();
-        old.message = "x".into();
-        old.active = 1;
+        let old = JobStatus {
+            message: "x".into(),
+            active: 1,
+            ..Default::default()
+        };
         let mut new = old.clone();
         assert_eq!(difference(&old, &new), None);
         new.message.clear();

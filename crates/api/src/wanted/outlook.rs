@@ -195,16 +195,16 @@ fn over(ledger: &Ledger, job: &Job, desired: u32, waiting: u32, late: bool) -> O
     if job.spec.cancel.is_some() || job.metadata.deletion_timestamp.is_some() {
         return Some(Over::Cancelled);
     }
+    if late && waiting + ledger.totals.active > 0 {
+        return Some(Over::Deadline); // before failures: it stops what runs, they do not
+    }
     if ledger.totals.fail_job > 0 {
         return Some(Over::FailJob);
     }
     let failed = ledger.totals.done.failed + ledger.totals.done.unknown;
     let amount = job.spec.max_failures.as_ref();
     let allowed = amount.unwrap_or(&Amount::Count(0)).of(desired, Round::Down);
-    if failed > allowed {
-        return Some(Over::TooManyFailures { failed, allowed });
-    }
-    (late && waiting + ledger.totals.active > 0).then_some(Over::Deadline)
+    (failed > allowed).then_some(Over::TooManyFailures { failed, allowed })
 }
 
 fn add(to: &mut Tally, more: &Tally) {

@@ -584,7 +584,7 @@ fn reference(world: &World) -> (Counts, JobPhase) {
         } else {
             JobPhase::Pending
         }
-    } else if c.failed > 0 || (late && !cancelled && !too_many) {
+    } else if c.failed > 0 || (late && !cancelled) {
         JobPhase::Failed
     } else if c.unknown > 0 {
         JobPhase::Unknown

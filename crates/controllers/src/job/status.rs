@@ -32,8 +32,8 @@ pub(super) fn of(job: &Job, wanted: &Wanted, tasks: &[Arc<Task>], now: Timestamp
             .get_or_insert_with(|| Time(last_end(tasks).unwrap_or(now)));
         new.waiting.clear();
         if new.desired == 1 && new.phase == JobPhase::Succeeded {
-            let ended = tasks.iter().filter_map(|t| t.status.as_ref());
-            let last = ended.filter(|s| s.phase == TaskPhase::Succeeded).next_back();
+            let mut ended = tasks.iter().filter_map(|t| t.status.as_ref());
+            let last = ended.find(|s| s.phase == TaskPhase::Succeeded);
             new.outputs = last.map(|s| s.outputs.clone()).unwrap_or_default();
         }
     }
@@ -86,7 +86,14 @@ pub(super) fn tell(context: &Context, job: &Job, new: &JobStatus) {
         false => format!("{counts}; {}", new.message),
     };
     let (type_, reason, message) = match new.phase {
-        JobPhase::Running => (Type::Normal, "Started", format!("{} indexes", new.desired)),
+        JobPhase::Running => (
+            Type::Normal,
+            "Started",
+            match new.desired {
+                1 => "1 index".to_owned(),
+                n => format!("{n} indexes"),
+            },
+        ),
         JobPhase::Suspended => (Type::Normal, "Suspended", counts),
         JobPhase::Succeeded => (Type::Normal, "Completed", counts),
         JobPhase::Cancelled => (Type::Normal, "Cancelled", with_message),
@@ -111,7 +118,9 @@ fn message(job: &Job, outlook: &api::wanted::Outlook, tasks: &[Arc<Task>]) -> St
         Some(cancel) if outlook.stop().is_some() => format!("cancelled: {}", cancel.reason),
         _ => outlook.message(),
     };
-    if !own.is_empty() {
+    // that nothing more starts is news only where something was left to start
+    let stopped_short = outlook.counts.cancelled > 0;
+    if !own.is_empty() && stopped_short {
         parts.push(own);
     }
     let wrong = |t: &&Arc<Task>| matches!(t.phase(), TaskPhase::Failed | TaskPhase::Unknown);

@@ -102,7 +102,7 @@ fn lost_task<'a>(context: &Context, task: &'a Task, silence: Duration) -> Option
     let over = context.now().duration_since(claimed) > longest;
     let message =
         format!("timed out after {seconds} s on a node that is lost: whether it did its work is not known");
-    over.then(|| Act::End(task, TaskPhase::Unknown, reason::NODE_LOST, message))
+    over.then_some(Act::End(task, TaskPhase::Unknown, reason::NODE_LOST, message))
 }
 
 fn reboot_seconds(context: &Context, task: &Task) -> i64 {

@@ -2,9 +2,10 @@
 
 use crate::agent::{Agent, Plan};
 use api::{
-    Job, JobSpec, JobStatus, Node, Queue, Target, Task, clock::Clock, identity::Identity,
+    Job, JobSpec, JobStatus, Node, Queue, QueueSpec, Target, Task, clock::Clock, identity::Identity,
     placement::LabelSelector, step::Step, target::Access, task::TaskPhase,
 };
+use futures::StreamExt;
 use informer::Shared;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Namespace};
@@ -99,7 +100,11 @@ impl World {
                 ..Default::default()
             })
             .await;
-        world.create(&Queue::new("default", Default::default())).await;
+        let weight = QueueSpec {
+            weight: 1,
+            ..Default::default()
+        };
+        world.create(&Queue::new("default", weight)).await;
         let mut all = Target::new("all", Default::default());
         all.spec.selector = Some(LabelSelector::default());
         all.spec.access = vec![Access::default()];
@@ -284,9 +289,26 @@ impl World {
         told
     }
 
-    /// How many writes there have been.
-    pub async fn writes(&self) -> u64 {
+    /// The revision of the last write.
+    pub async fn head(&self) -> u64 {
         self.store.head().await.unwrap().revision
+    }
+
+    /// The plurals of all objects written after a revision, in order.
+    pub async fn written(&self, after: u64) -> Vec<String> {
+        let mut written = Vec::new();
+        let head = self.head().await;
+        let mut watch = self.store.watch("", after);
+        while (written.len() as u64) < head - after {
+            let batch = watch.next().await.unwrap().unwrap();
+            written.extend(
+                batch
+                    .events
+                    .iter()
+                    .map(|e| e.key.split('/').nth(1).unwrap().to_owned()),
+            );
+        }
+        written
     }
 }
 

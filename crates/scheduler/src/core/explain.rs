@@ -213,10 +213,9 @@ impl Core {
                 Some(id) => signature.explain(id, &self.world),
                 None => Some(Rejection::NoSuchNode),
             };
-            match rejection {
-                Some(rejection) if rejection.is_unavailable() => unavailable.count(rejection),
-                Some(rejection) => other.count(rejection),
-                None => {}
+            match rejection.unwrap_or(Rejection::Kept) {
+                rejection if rejection.is_unavailable() => unavailable.count(rejection),
+                rejection => other.count(rejection),
             }
         }
         let desired = state.ledger.desired();
@@ -235,20 +234,14 @@ impl Core {
 fn describe(signature: &Signature, world: &World) -> String {
     let mut tally = Tally::default();
     let mut nodes = 0;
-    for (id, node) in world.nodes.iter().enumerate().filter(|(_, n)| n.exists) {
+    for (id, _) in world.nodes.iter().enumerate().filter(|(_, n)| n.exists) {
         nodes += 1;
-        match signature.explain(id, world) {
-            Some(rejection) => tally.count(rejection),
-            None => tracing::trace!(node = %node.name, "fits now"),
-        }
+        tally.count(signature.explain(id, world).unwrap_or(Rejection::Kept));
     }
     if nodes == 0 {
         return "there is no node".into();
     }
-    if tally.total == 0 {
-        return format!("{nodes}/{nodes} nodes fit; they are kept for work that waits longer");
-    }
-    format!("{}/{nodes} nodes: {}", nodes - tally.total, tally.tell(world))
+    format!("0/{nodes} nodes: {}", tally.tell(world))
 }
 
 /// Rejections by kind; of missing amounts the least counts.

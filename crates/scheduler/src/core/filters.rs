@@ -94,6 +94,8 @@ pub(crate) enum Rejection<'a> {
     NoSlot,
     /// Number of the resource, and how much of it is missing.
     Resource(usize, u64),
+    /// It is kept free for work that has waited long.
+    Kept,
 }
 
 impl Rejection<'_> {
@@ -132,6 +134,7 @@ impl Rejection<'_> {
             Self::Taint(key, "") => write!(text, "tainted {key}"),
             Self::Taint(key, value) => write!(text, "tainted {key}={value}"),
             Self::NoSlot => write!(text, "{has} no free slot"),
+            Self::Kept => write!(text, "kept for work that waits longer"),
             Self::Resource(number, missing) => {
                 let amount = names.show(*number, *missing);
                 write!(text, "{needs} {amount} more {}", names.name(*number))

@@ -23,7 +23,7 @@ impl Core {
     pub fn apply(&mut self, event: Event, now: Timestamp) {
         match event {
             Event::Job(job) => self.job(job, now),
-            Event::JobGone(uid) => self.forget_job(&uid),
+            Event::JobGone(uid) => self.forget_job(&uid, now),
             Event::Members { job, nodes } => {
                 if let Some(state) = self.jobs.get_mut(job.as_str()) {
                     state.set_members(nodes);
@@ -46,17 +46,19 @@ impl Core {
             Event::QueueGone(name) => self.queue(name, None),
             Event::Target(target) => {
                 let name = target.metadata.name.clone().unwrap_or_default();
-                self.world.apply_target(&name, &target.spec);
-                self.rejudge(Clears::TARGET, now);
+                if self.world.apply_target(&name, &target.spec) {
+                    self.rejudge(Clears::TARGET, now);
+                }
             }
             Event::TargetGone(name) => {
                 self.world.delete_target(&name);
                 self.rejudge(Clears::TARGET, now);
             }
             Event::Namespace(name, labels) => {
-                self.world.apply_namespace(&name, labels);
-                self.rejudge(Clears::NAMESPACE, now);
-                self.queues.values_mut().for_each(|q| q.wake_all());
+                if self.world.apply_namespace(&name, labels) {
+                    self.rejudge(Clears::NAMESPACE, now);
+                    self.queues.values_mut().for_each(|q| q.wake_all());
+                }
             }
             Event::NamespaceGone(name) => {
                 self.world.delete_namespace(&name);
@@ -86,7 +88,7 @@ impl Core {
     fn job(&mut self, job: Arc<Job>, now: Timestamp) {
         let uid = job.uid().to_owned();
         if job.phase().is_terminal() {
-            return self.forget_job(&uid);
+            return self.forget_job(&uid, now);
         }
         if self.jobs.contains_key(uid.as_str()) {
             self.leave_lane(&uid);
@@ -124,14 +126,14 @@ impl Core {
         self.touch(&uid, now);
     }
 
-    fn forget_job(&mut self, uid: &str) {
+    fn forget_job(&mut self, uid: &str, now: Timestamp) {
         self.leave_lane(uid);
         if let Some(state) = self.jobs.remove(uid) {
             self.release_signature(state.signature);
             self.explanations.forget(&state);
             self.live.remove(uid);
             self.recording.remove(uid);
-            self.reserved.retain(|_, (order, _)| order.uid != *state.uid());
+            self.unreserve(|order| order.uid == *state.uid(), now);
             for node in &state.parked {
                 self.stop_waiting(node, uid);
             }
@@ -369,7 +371,7 @@ impl Core {
     }
 
     /// A Task ended on a node: parked work that fits there is tried again.
-    fn wake_capacity(&mut self, id: NodeId, now: Timestamp) {
+    pub(super) fn wake_capacity(&mut self, id: NodeId, now: Timestamp) {
         let fitting: Vec<_> = self
             .parked
             .iter()
@@ -407,8 +409,10 @@ impl Core {
 
     fn queue(&mut self, name: String, spec: Option<QueueSpec>) {
         let queue = self.queues.entry(name).or_default();
-        queue.spec = spec;
-        queue.wake_all();
+        if queue.spec != spec {
+            queue.spec = spec;
+            queue.wake_all();
+        }
     }
 
     /// Does what timers ask for.

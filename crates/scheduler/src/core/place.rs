@@ -234,7 +234,7 @@ impl Core {
             None => Some(Rejection::NoSuchNode),
             Some(id) => signature
                 .explain(id, &self.world)
-                .or((!self.may_use(id, queue, &order)).then_some(Rejection::NoSlot)),
+                .or((!self.may_use(id, queue, &order)).then_some(Rejection::Kept)),
         };
         let Some(rejection) = rejection else {
             let key = Key::Node(node.clone());
@@ -243,7 +243,10 @@ impl Core {
         let unavailable = rejection.is_unavailable();
         let gone =
             rejection == Rejection::NoSuchNode && !state.job.spec.node_names.iter().any(|n| **n == *node);
-        let hopeless = !matches!(rejection, Rejection::NoSlot | Rejection::Resource(..));
+        let hopeless = !matches!(
+            rejection,
+            Rejection::NoSlot | Rejection::Resource(..) | Rejection::Kept
+        );
         let why = rejection.tell(1, &self.world.names);
         self.set_aside(uid, &node, unavailable, gone, why, now);
         let state = self.jobs.get_mut(uid)?;
@@ -331,7 +334,7 @@ impl Core {
                 let weight = queue.spec.as_ref().map_or(1, |s| s.weight.max(1));
                 queue.served += requests.share(&self.world.capacity) / f64::from(weight);
             }
-            self.reserved.retain(|_, (order, _)| order.uid != *uid);
+            self.unreserve(|order| order.uid == *uid, now);
         }
         self.task(Arc::new(provisional(&placement)), false, now);
         Some(placement)
@@ -351,14 +354,20 @@ impl Core {
     /// node's Tasks end.
     pub(super) fn reserve(&mut self, now: Timestamp) {
         self.starved_at = None;
-        let jobs = &self.jobs;
-        let signatures = &self.signatures;
-        self.reserved.retain(|node, (keeper, _)| {
-            let signature = jobs
+        let fits = |node: &NodeId, keeper: &Order| {
+            let signature = self
+                .jobs
                 .get(&keeper.uid)
-                .and_then(|job| signatures.get(job.signature));
+                .and_then(|job| self.signatures.get(job.signature));
             signature.is_some_and(|s| s.fits.has(*node))
-        });
+        };
+        let useless: Vec<Order> = self
+            .reserved
+            .iter()
+            .filter(|(node, (keeper, _))| !fits(node, keeper))
+            .map(|(_, (keeper, _))| keeper.clone())
+            .collect();
+        self.unreserve(|order| useless.contains(order), now);
         let queues = self.queues.iter().filter(|(_, queue)| queue.held().is_none());
         let keep: Vec<_> = queues
             .filter_map(|(name, queue)| {
@@ -375,6 +384,20 @@ impl Core {
         }
         if !self.parked.is_empty() {
             self.look_for_starved(later(now, STARVED_AGAIN), now);
+        }
+    }
+
+    /// Gives up the nodes kept for some work: what waits for them is tried again.
+    pub(super) fn unreserve(&mut self, whose: impl Fn(&Order) -> bool, now: Timestamp) {
+        let freed: Vec<NodeId> = self
+            .reserved
+            .iter()
+            .filter(|(_, (keeper, _))| whose(keeper))
+            .map(|(node, _)| *node)
+            .collect();
+        for node in freed {
+            self.reserved.remove(&node);
+            self.wake_capacity(node, now);
         }
     }
 

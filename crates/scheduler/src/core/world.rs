@@ -126,13 +126,18 @@ impl World {
         Some(id)
     }
 
-    pub fn apply_target(&mut self, name: &str, spec: &TargetSpec) {
+    /// Tells whether anything changed.
+    pub fn apply_target(&mut self, name: &str, spec: &TargetSpec) -> bool {
+        if self.targets.get(name).is_some_and(|t| t.spec == *spec) {
+            return false; // only its status changed
+        }
         let state = TargetState {
             spec: spec.clone(),
             holder: Holder::of(spec),
         };
         self.targets.insert(name.to_owned(), state);
         (0..self.nodes.len()).for_each(|id| self.join_targets(id));
+        true
     }
 
     pub fn delete_target(&mut self, name: &str) {
@@ -149,8 +154,10 @@ impl World {
         node.targets = held.map(|(name, _)| name.clone()).collect();
     }
 
-    pub fn apply_namespace(&mut self, name: &str, labels: Labels) {
-        self.namespaces.insert(name.to_owned(), labels);
+    /// Tells whether anything changed.
+    pub fn apply_namespace(&mut self, name: &str, labels: Labels) -> bool {
+        let old = self.namespaces.insert(name.to_owned(), labels);
+        old.as_ref() != self.namespaces.get(name)
     }
 
     pub fn delete_namespace(&mut self, name: &str) {

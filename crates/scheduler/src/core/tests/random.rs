@@ -190,7 +190,7 @@ fn room(lab: &Lab, node: &str) -> Option<(u32, u32)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// No decision puts more on a node than it has, nor on one it must not use; parallelism holds; names are never used twice
     /// (the lab checks that); and in the end everything that waits has a reason.
