@@ -8,14 +8,17 @@ use std::{
     collections::{BTreeSet, HashSet},
     time::Duration,
 };
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// The longest time between two looks.
 const EVERY: Duration = Duration::from_secs(60);
 
 /// Finished tasks whose folders are kept, by the time they ended.
 #[derive(Default)]
-pub struct Kept(Mutex<Folders>);
+pub struct Kept {
+    folders: Mutex<Folders>,
+    added: Notify,
+}
 
 #[derive(Default)]
 struct Folders {
@@ -26,23 +29,24 @@ struct Folders {
 impl Kept {
     /// A task has ended and nothing is left to tell.
     pub fn add(&self, dir: &TaskDir, ended: Timestamp) {
-        let mut folders = self.0.lock();
+        let mut folders = self.folders.lock();
         if folders.uids.insert(dir.uid().to_owned()) {
             folders.by_end.insert((ended, dir.uid().to_owned()));
+            self.added.notify_one();
         }
     }
 
     /// Whether it is one of them.
     pub fn has(&self, uid: &str) -> bool {
-        self.0.lock().uids.contains(uid)
+        self.folders.lock().uids.contains(uid)
     }
 
     fn oldest(&self) -> Option<(Timestamp, String)> {
-        self.0.lock().by_end.first().cloned()
+        self.folders.lock().by_end.first().cloned()
     }
 
     fn forget(&self, one: &(Timestamp, String)) {
-        let mut folders = self.0.lock();
+        let mut folders = self.folders.lock();
         folders.by_end.remove(one);
         folders.uids.remove(&one.1);
     }
@@ -56,7 +60,10 @@ pub async fn run(host: &Host, pressure: &watch::Sender<bool>) {
         remove_old(host, retention);
         let low = remove_for_room(host);
         pressure.send_if_modified(|known| std::mem::replace(known, low) != low);
-        tokio::time::sleep(every).await;
+        tokio::select! {
+            () = tokio::time::sleep(every) => {}
+            () = host.kept.added.notified() => {}
+        }
     }
 }
 

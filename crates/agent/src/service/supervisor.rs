@@ -76,7 +76,11 @@ impl Supervisor {
                 for dir in self.host.home.data.tasks()? {
                     let uid = dir.uid().to_owned();
                     if !known.contains(&uid) && !self.news.contains_key(&uid) && !self.host.kept.has(&uid) {
-                        self.start(uid, News::default());
+                        let news = News {
+                            task: None,
+                            left: true,
+                        };
+                        self.start(uid, news);
                     }
                 }
             }

@@ -11,7 +11,11 @@ async fn of_an_agent_and_its_copy_one_works_and_nothing_runs_twice() {
     let mut original = world.agent("web1").await;
     original.kill();
     let copied = at.join("copy");
-    let copy = Command::new("cp").arg("-a").arg(&original.data).arg(&copied).status();
+    let copy = Command::new("cp")
+        .arg("-a")
+        .arg(&original.data)
+        .arg(&copied)
+        .status();
     assert!(copy.unwrap().success());
     let mut copy = Agent::new(copied, world.back_door());
     for agent in [&mut original, &mut copy] {
@@ -37,7 +41,11 @@ async fn of_an_agent_and_its_copy_one_works_and_nothing_runs_twice() {
         () = gone(copy.pid()) => &copy,
     };
     assert!(gave_up.words().contains("copied"), "{}", gave_up.words());
-    let worker = if gave_up.pid() == copy.pid() { &original } else { &copy };
+    let worker = if gave_up.pid() == copy.pid() {
+        &original
+    } else {
+        &copy
+    };
     let next = world.bind(&job, "web1", 10).await;
     world.end(&next).await;
     assert!(worker.task(&next).exists());
@@ -61,13 +69,19 @@ async fn what_the_host_has_no_room_for_is_rejected_at_no_cost() {
     agent.kill();
     agent.arguments = vec!["--slots".into(), "1".into()];
     agent.start();
-    let script = format!("touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done", at.display());
+    let script = format!(
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done",
+        at.display()
+    );
     let job = world.script("full", &script).await;
     let first = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     let second = world.bind(&job, "web1", 1).await;
     let status = world.end(&second).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Rejected, "NoRoom"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Rejected, "NoRoom")
+    );
     assert!(status.claim.is_none() && !agent.task(&second).exists());
     std::fs::write(at.join("go"), "").unwrap();
     world.end(&first).await;
@@ -84,7 +98,10 @@ async fn a_task_that_needs_what_this_agent_cannot_do_is_rejected() {
         .bind_with(&job, "web1", 0, |spec| spec.requires = vec!["teleport".into()])
         .await;
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Rejected, "FeatureMissing"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Rejected, "FeatureMissing")
+    );
     assert!(status.message.contains("teleport"));
 }
 

@@ -43,7 +43,9 @@ async fn a_new_agent_attends_the_runner_of_the_old_one() {
     for _ in 0..3 {
         agent.kill();
         agent.start();
-        world.until(&task, |task| task.phase() == TaskPhase::Running).await;
+        world
+            .until(&task, |task| task.phase() == TaskPhase::Running)
+            .await;
     }
     assert_eq!(runner(&agent, &task), first);
     std::fs::write(at.join("go"), "").unwrap();
@@ -58,19 +60,37 @@ async fn a_killed_runner_is_told_when_nothing_of_it_lives_any_more() {
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
     let pid_file = at.join("pid");
-    let script = format!("setsid sh -c 'echo $$ > {0}; sleep 1000' & {1}", pid_file.display(), slow(&at));
+    let script = format!(
+        "setsid sh -c 'echo $$ > {0}; sleep 1000' & {1}",
+        pid_file.display(),
+        slow(&at)
+    );
     let job = world.script("lost", &script).await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     appears(&pid_file).await;
     kill(runner(&agent, &task));
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Failed, "RunnerLost")
+    );
     assert!(status.started_steps);
-    let pid: u32 = std::fs::read_to_string(&pid_file).unwrap().trim().parse().unwrap();
-    assert!(!std::path::Path::new(&format!("/proc/{pid}/exe")).exists(), "a process of the lost run lives");
+    let pid: u32 = std::fs::read_to_string(&pid_file)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(
+        !std::path::Path::new(&format!("/proc/{pid}/exe")).exists(),
+        "a process of the lost run lives"
+    );
     assert_eq!(world.log(&task, "main").await, "before\n");
-    let size = world.logs.size(&logs::Log::new(task.uid(), "main")).await.unwrap();
+    let size = world
+        .logs
+        .size(&logs::Log::new(task.uid(), "main"))
+        .await
+        .unwrap();
     assert_eq!(status.steps[0].log_bytes, i64::try_from(size).ok());
 }
 
@@ -94,7 +114,10 @@ async fn rollback_and_finally_run_after_a_runner_was_killed() {
     appears(&at.join("begun")).await;
     kill(runner(&agent, &task));
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Failed, "RunnerLost")
+    );
     assert!(at.join("undone").exists() && at.join("tidied").exists());
     assert_eq!(status.rollback, Some(api::task::RollbackOutcome::Succeeded));
 }
@@ -111,7 +134,10 @@ async fn agent_and_runner_killed_together_leave_a_truth_behind() {
     kill(runner(&agent, &task));
     agent.start();
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "RunnerLost"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Failed, "RunnerLost")
+    );
     assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
 }
 
@@ -128,7 +154,10 @@ async fn a_claimed_task_missing_in_the_folder_is_never_started() {
     std::fs::remove_dir_all(agent.task(&task)).unwrap();
     agent.start();
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Unknown, "JournalLost"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Unknown, "JournalLost")
+    );
     assert_eq!(std::fs::read_to_string(at.join("runs")).unwrap(), "run\n");
     gone(runner).await;
 }
@@ -142,5 +171,9 @@ async fn a_restarted_agent_takes_its_lease_back_at_once() {
     let job = world.script("next", "echo hi").await;
     let task = world.bind(&job, "web1", 0).await;
     assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
-    assert!(!agent.words().contains("waiting whether it lives"), "{}", agent.words());
+    assert!(
+        !agent.words().contains("waiting whether it lives"),
+        "{}",
+        agent.words()
+    );
 }

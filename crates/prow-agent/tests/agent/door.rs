@@ -29,7 +29,9 @@ impl Door {
                     if !*state.borrow_and_update() {
                         return;
                     }
-                    let Ok(mut outside) = TcpStream::connect(server).await else { return };
+                    let Ok(mut outside) = TcpStream::connect(server).await else {
+                        return;
+                    };
                     tokio::select! {
                         _ = copy_bidirectional(&mut inside, &mut outside) => {}
                         _ = state.wait_for(|open| !open) => {}

@@ -36,7 +36,10 @@ async fn all_tasks_end(world: &World, identities: Identities, names: &[String]) 
     }
     for task in &tasks {
         let status = world.end(task).await.status.unwrap();
-        assert_eq!((status.phase, status.steps[0].exit_code), (TaskPhase::Succeeded, Some(0)));
+        assert_eq!(
+            (status.phase, status.steps[0].exit_code),
+            (TaskPhase::Succeeded, Some(0))
+        );
         assert!(status.claim.is_some());
     }
     // Every node holds a Lease.

@@ -3,11 +3,14 @@
 //! The server runs in the test's process, on an in-memory store; agents are processes of their own that reach it through a [`door`]
 //! which the test can close. There is no scheduler: tests make Tasks bound as it would.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions may panic too
+
 mod claiming;
 mod crashing;
 mod cut_off;
 mod door;
 mod hollow;
+mod identity;
 mod running;
 mod stopping;
 mod world;

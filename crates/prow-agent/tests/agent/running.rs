@@ -14,12 +14,21 @@ async fn a_task_is_claimed_run_and_told_of_with_its_log() {
     let task = world.bind(&job, "web1", 0).await;
     let ended = world.end(&task).await;
     let status = ended.status.clone().unwrap();
-    assert_eq!(status.phase, TaskPhase::Succeeded, "{status:?}\n{}", agent.words());
+    assert_eq!(
+        status.phase,
+        TaskPhase::Succeeded,
+        "{status:?}\n{}",
+        agent.words()
+    );
     assert_eq!(status.steps[0].exit_code, Some(0));
     assert!(status.started_steps && !status.logs_pending);
     let log = world.log(&task, "main").await;
     assert!(log.contains("one\n") && log.contains("two\n"), "{log}");
-    let size = world.logs.size(&logs::Log::new(task.uid(), "main")).await.unwrap();
+    let size = world
+        .logs
+        .size(&logs::Log::new(task.uid(), "main"))
+        .await
+        .unwrap();
     assert_eq!(status.steps[0].log_bytes, i64::try_from(size).ok());
     let claim = status.claim.unwrap();
     let instance = std::fs::read_to_string(agent.data.join("pki/instance")).unwrap();
@@ -120,7 +129,11 @@ async fn values_reach_the_step_and_stay_out_of_logs_and_folders() {
         .arg(&agent.data)
         .output()
         .unwrap();
-    assert!(grep.stdout.is_empty(), "{}", String::from_utf8_lossy(&grep.stdout));
+    assert!(
+        grep.stdout.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&grep.stdout)
+    );
     assert!(!agent.words().contains("hunter2"));
 }
 
@@ -141,7 +154,10 @@ async fn a_secret_that_is_not_there_is_named_after_thirty_seconds() {
     let status = world.end(&task).await.status.unwrap();
     assert_eq!(status.phase, TaskPhase::Failed);
     assert_eq!(status.reason, "SecretUnavailable", "{status:?}");
-    assert!(status.message.contains("nowhere") || status.steps[0].message.contains("nowhere"), "{status:?}");
+    assert!(
+        status.message.contains("nowhere") || status.steps[0].message.contains("nowhere"),
+        "{status:?}"
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,10 @@ async fn a_stop_order_ends_the_work() {
     let stop = json!({"reason": "Cancelled", "message": "enough", "graceSeconds": 1});
     world.patch(&task, json!({"spec": {"stop": stop}})).await;
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Cancelled, "Cancelled"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Cancelled, "Cancelled")
+    );
     gone(runner(&agent, &task)).await;
 }
 
@@ -37,7 +40,10 @@ async fn a_stop_order_given_while_the_agent_was_dead_is_obeyed() {
     world.patch(&task, json!({"spec": {"stop": stop}})).await;
     agent.start();
     let status = world.end(&task).await.status.unwrap();
-    assert_eq!((status.phase, status.reason.as_str()), (TaskPhase::Failed, "DeadlineExceeded"));
+    assert_eq!(
+        (status.phase, status.reason.as_str()),
+        (TaskPhase::Failed, "DeadlineExceeded")
+    );
 }
 
 #[tokio::test]
@@ -67,7 +73,11 @@ async fn a_deleted_task_is_stopped_and_one_that_is_gone_too() {
     let job = world.script("deleted", &endless(&at)).await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
-    world.api().delete(task.name(), &DeleteParams::default()).await.unwrap();
+    world
+        .api()
+        .delete(task.name(), &DeleteParams::default())
+        .await
+        .unwrap();
     let deleted = world.end(&task).await;
     assert_eq!(deleted.phase(), TaskPhase::Cancelled);
     gone(runner(&agent, &task)).await;
@@ -76,9 +86,15 @@ async fn a_deleted_task_is_stopped_and_one_that_is_gone_too() {
     let task = world.bind(&job, "web1", 1).await;
     appears(&at.join("begun")).await;
     let runner = runner(&agent, &task);
-    world.api().delete(task.name(), &DeleteParams::default()).await.unwrap();
+    world
+        .api()
+        .delete(task.name(), &DeleteParams::default())
+        .await
+        .unwrap();
     // By force: nobody waits for the agent.
-    world.patch(&task, json!({"metadata": {"finalizers": null}})).await;
+    world
+        .patch(&task, json!({"metadata": {"finalizers": null}}))
+        .await;
     gone(runner).await;
 }
 
@@ -87,7 +103,10 @@ async fn stopping_the_agent_leaves_the_work_alone() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let script = format!("touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; echo done", at.display());
+    let script = format!(
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; echo done",
+        at.display()
+    );
     let job = world.script("left", &script).await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;

@@ -145,7 +145,8 @@ impl World {
 
     pub async fn job(&self, name: &str, spec: Value) -> Job {
         let jobs: Api<Job> = Api::namespaced(self.client.clone(), "default");
-        let object = json!({"apiVersion": "prow.windows/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec});
+        let object =
+            json!({"apiVersion": "prow.windows/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec});
         let job: Job = serde_json::from_value(object).unwrap();
         jobs.create(&PostParams::default(), &job).await.unwrap()
     }
@@ -161,7 +162,13 @@ impl World {
         self.bind_with(job, node, attempt, |_| {}).await
     }
 
-    pub async fn bind_with(&self, job: &Job, node: &str, attempt: u32, change: impl FnOnce(&mut TaskSpec)) -> Task {
+    pub async fn bind_with(
+        &self,
+        job: &Job,
+        node: &str,
+        attempt: u32,
+        change: impl FnOnce(&mut TaskSpec),
+    ) -> Task {
         let (name, uid) = (
             job.metadata.name.clone().unwrap(),
             job.metadata.uid.clone().unwrap(),
@@ -201,7 +208,10 @@ impl World {
         };
         match tokio::time::timeout(HANG, found).await {
             Ok(task) => task,
-            Err(_) => panic!("never came: {:?}", self.tasks.by_uid(task.uid()).map(|t| t.status.clone())),
+            Err(_) => panic!(
+                "never came: {:?}",
+                self.tasks.by_uid(task.uid()).map(|t| t.status.clone())
+            ),
         }
     }
 
@@ -213,14 +223,20 @@ impl World {
     /// Writes a Task's spec as controllers do.
     pub async fn patch(&self, task: &Task, patch: Value) {
         let params = PatchParams::default();
-        self.api().patch(task.name(), &params, &Patch::Merge(patch)).await.unwrap();
+        self.api()
+            .patch(task.name(), &params, &Patch::Merge(patch))
+            .await
+            .unwrap();
     }
 
     /// Ends a Task as controllers do.
     pub async fn end_from_above(&self, task: &Task, phase: TaskPhase, reason: &str) {
         let patch = Patch::Merge(json!({"status": {"phase": phase, "reason": reason}}));
         let params = PatchParams::default();
-        self.api().patch_status(task.name(), &params, &patch).await.unwrap();
+        self.api()
+            .patch_status(task.name(), &params, &patch)
+            .await
+            .unwrap();
     }
 
     /// The payloads of a step's log as the server has it.
@@ -257,6 +273,8 @@ pub struct Agent {
 
 impl Agent {
     pub fn new(data: PathBuf, server: String) -> Self {
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::write(data.join("agent.yaml"), "minFreeDisk: 1Mi\n").unwrap();
         Self {
             data,
             server,
@@ -272,7 +290,7 @@ impl Agent {
             .open(self.data.with_extension("log"))
             .unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_prow-agent"))
-            .args(["run", "--renew-seconds", "1", "--min-free-disk", "1Mi"])
+            .args(["run", "--renew-seconds", "1"])
             .args(["--server", &self.server])
             .arg("--data-dir")
             .arg(&self.data)
@@ -352,13 +370,17 @@ pub async fn gone(pid: u32) {
 }
 
 fn is_zombie(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z')))
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        stat.rsplit(')')
+            .next()
+            .is_some_and(|rest| rest.trim_start().starts_with('Z'))
+    })
 }
 
 /// The pid of the runner of a task, as its journal tells.
 pub fn runner(agent: &Agent, task: &Task) -> u32 {
-    let journal = agent::journal::read::<agent::journal::RunRecord>(&agent.task(task).join("run.jsonl")).unwrap();
+    let journal =
+        agent::journal::read::<agent::journal::RunRecord>(&agent.task(task).join("run.jsonl")).unwrap();
     journal
         .iter()
         .rev()
@@ -374,4 +396,3 @@ pub fn kill(pid: u32) {
     let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
-

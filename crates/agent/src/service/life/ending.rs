@@ -1,0 +1,196 @@
+//! After a runner's death, and the end: the tree seen gone, rollback where it is due, the result told, the logs shipped.
+
+use super::{Error, Life, Voice};
+use crate::{
+    journal::{AgentRecord, RunRecord},
+    platform,
+    runner::{self, Recover, status_when_lost},
+    service::{
+        recovery::Lost,
+        report::{Reporter, Told, logs_complete},
+        ship::{Shipper, Whose},
+        work::Found,
+    },
+};
+use api::{TaskStatus, task::TaskPhase};
+use std::time::Duration;
+
+/// How long the terminal status waits for the last log bytes.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long one try to end what a runner left behind takes.
+const SWEEP: Duration = Duration::from_secs(30);
+
+impl Life {
+    pub(super) async fn lost(&mut self, lost: &Lost) -> Result<(), Error> {
+        self.see_the_tree_gone().await;
+        if self.journal.is_some() {
+            runner::forbid(&self.dir).map_err(|e| Error::Stored(self.dir.path(), e))?;
+            let found = self.stored_work()?;
+            if let Some(spawned) = self.recover(&found, lost, false).await? {
+                let share = self.host.capacity.count(&found.spec);
+                return self
+                    .attend(found, share, spawned.identity, Some(spawned.ended), true)
+                    .await;
+            }
+        }
+        let status = self.lost_status(lost);
+        self.end(status, true).await
+    }
+
+    /// Starts a runner for rollback and finally, where they are due after a run that was lost.
+    pub(super) async fn recover(
+        &mut self,
+        found: &Found,
+        lost: &Lost,
+        ended: bool,
+    ) -> Result<Option<runner::Spawned>, Error> {
+        let tried = |record: &RunRecord| matches!(record, RunRecord::Recovering { .. });
+        let before = self.local.run.iter().any(|entry| tried(&entry.record));
+        let started = runner::status_from_journal(&self.local.run).started_steps;
+        let due = !found.spec.finally.is_empty() || started && !found.spec.rollback.is_empty();
+        if ended || before || !due || !runner::has_begun(&self.local.run) {
+            return Ok(None);
+        }
+        let recover = Recover {
+            reason: lost.reason.into(),
+            message: lost.message.into(),
+        };
+        let labels = self.labels(found).await?;
+        match self.spawn(Some(recover), labels) {
+            Ok(spawned) => {
+                self.record(AgentRecord::RunnerStarted {
+                    runner: spawned.identity.clone(),
+                })?;
+                Ok(Some(spawned))
+            }
+            Err(error) => {
+                tracing::error!(task = self.task.name(), %error, "rollback and finally cannot be run");
+                Ok(None)
+            }
+        }
+    }
+
+    pub(super) fn lost_status(&self, lost: &Lost) -> TaskStatus {
+        let mut status = status_when_lost(&self.local.run, lost.reason, lost.message);
+        status.started_steps |= lost.assume_started;
+        status.finished_at.get_or_insert_with(|| self.now());
+        status
+    }
+
+    /// Ends what is left of the work and returns only when nothing is.
+    pub(super) async fn see_the_tree_gone(&self) {
+        loop {
+            let left = platform::end_survivors(self.dir.uid(), self.local.containment(), SWEEP).await;
+            if left.is_empty() {
+                return;
+            }
+            tracing::error!(
+                task = self.task.name(),
+                processes = ?left,
+                "processes of a lost run do not end; its end is not told before they do"
+            );
+        }
+    }
+
+    /// Tells an end and ships the logs.
+    pub(super) async fn end(&mut self, status: TaskStatus, resumed: bool) -> Result<(), Error> {
+        let voice = self.voice(resumed);
+        self.tell(status, voice).await
+    }
+
+    pub(super) async fn tell(&mut self, mut status: TaskStatus, mut voice: Voice) -> Result<(), Error> {
+        self.measure_logs(&mut status);
+        let shipped = tokio::time::timeout(LAST_WORDS, voice.shipper.finish())
+            .await
+            .is_ok();
+        if shipped {
+            self.record(AgentRecord::Shipped)?;
+        }
+        status.logs_pending = !shipped;
+        let phase = status.phase;
+        tracing::info!(task = self.task.name(), ?phase, reason = status.reason, "ended");
+        match voice.reporter.end(status).await {
+            Told::Gone => self.record(AgentRecord::Dropped)?,
+            told => {
+                self.record(AgentRecord::Reported { phase })?;
+                if !shipped {
+                    voice.shipper.finish().await;
+                    if told == Told::Acknowledged {
+                        logs_complete(&self.host, &self.task).await;
+                    }
+                    self.record(AgentRecord::Shipped)?;
+                }
+            }
+        }
+        self.keep();
+        Ok(())
+    }
+
+    /// The server has ended the Task, or does not know it: tells a result that came too late, ships what it takes.
+    pub(super) async fn wind_up(&mut self, exists: bool) -> Result<(), Error> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        if !exists {
+            self.see_the_tree_gone().await;
+            self.record(AgentRecord::Dropped)?;
+        } else if self.local.is_reported() {
+            let mut voice = self.voice(true);
+            voice.shipper.finish().await;
+            logs_complete(&self.host, &self.task).await;
+            self.record(AgentRecord::Shipped)?;
+        } else if let Some(status) = self.local.finished() {
+            return self.end(status, true).await;
+        } else {
+            self.see_the_tree_gone().await;
+            self.record(AgentRecord::Dropped)?;
+        }
+        self.keep();
+        Ok(())
+    }
+
+    /// The size of a log is its end for whoever follows it; a runner that was killed could not tell it.
+    pub(super) fn measure_logs(&self, status: &mut TaskStatus) {
+        let logs = self.dir.step_logs().unwrap_or_default();
+        for (name, path) in logs {
+            let step = status
+                .steps
+                .iter_mut()
+                .find(|s| s.name == name && s.log_bytes.is_none());
+            if let (Some(step), Ok(meta)) = (step, path.metadata()) {
+                step.log_bytes = i64::try_from(meta.len()).ok();
+            }
+        }
+    }
+
+    pub(super) fn ended(&self, phase: TaskPhase, reason: &str, message: &str) -> TaskStatus {
+        TaskStatus {
+            phase,
+            reason: reason.into(),
+            message: message.into(),
+            finished_at: Some(self.now()),
+            ..TaskStatus::default()
+        }
+    }
+
+    pub(super) fn keep(&self) {
+        if self.journal.is_some() {
+            let last = self.local.agent.last().map(|entry| entry.at.0);
+            self.host
+                .kept
+                .add(&self.dir, last.unwrap_or_else(|| self.host.clock.now()));
+        }
+    }
+
+    pub(super) fn voice(&self, resumed: bool) -> Voice {
+        let whose = Whose {
+            namespace: self.task.namespace().to_owned(),
+            name: self.task.name().to_owned(),
+            uid: self.task.uid().to_owned(),
+        };
+        Voice {
+            reporter: Reporter::start(self.host.clone(), &self.task),
+            shipper: Shipper::start(self.host.clone(), self.dir.clone(), whose, resumed),
+        }
+    }
+}
