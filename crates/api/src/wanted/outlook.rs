@@ -104,8 +104,9 @@ impl Outlook {
             Gate::Over(Over::Cancelled) => "the Job was cancelled".into(),
             Gate::Over(Over::FailJob) => "a failure rule says FailJob".into(),
             Gate::Over(Over::TooManyFailures { failed, allowed }) => {
+                let indexes = if failed == 1 { "index" } else { "indexes" };
                 format!(
-                    "{failed} indexes failed or are unknown, maxFailures allows {allowed}: nothing more starts"
+                    "{failed} {indexes} failed or unknown, maxFailures allows {allowed}: nothing more starts"
                 )
             }
             Gate::Over(Over::Deadline) => "activeDeadlineSeconds passed".into(),

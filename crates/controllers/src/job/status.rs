@@ -10,7 +10,7 @@ use api::{
     Job, JobStatus, Task,
     job::{JobPhase, NodeSet},
     task::TaskPhase,
-    wanted::Wanted,
+    wanted::{Gate, Over, Wanted},
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -119,8 +119,9 @@ fn message(job: &Job, outlook: &api::wanted::Outlook, tasks: &[Arc<Task>]) -> St
         _ => outlook.message(),
     };
     // that nothing more starts is news only where something was left to start
-    let stopped_short = outlook.counts.cancelled > 0;
-    if !own.is_empty() && stopped_short {
+    let nothing_left =
+        matches!(outlook.gate, Gate::Over(Over::TooManyFailures { .. })) && outlook.counts.cancelled == 0;
+    if !own.is_empty() && !nothing_left {
         parts.push(own);
     }
     let wrong = |t: &&Arc<Task>| matches!(t.phase(), TaskPhase::Failed | TaskPhase::Unknown);

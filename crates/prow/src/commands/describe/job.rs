@@ -86,12 +86,14 @@ pub async fn body(session: &Session, job: Job) -> Result<()> {
         } else {
             format!(" ({})", condition.reason)
         };
+        // the Job's own message stands above
+        let message = match condition.message != status.message && !condition.message.is_empty() {
+            true => format!(" {}", condition.message),
+            false => String::new(),
+        };
         field(
             "Condition",
-            &format!(
-                "{}={}{reason} {}",
-                condition.type_, condition.status, condition.message
-            ),
+            &format!("{}={}{reason}{message}", condition.type_, condition.status),
         )?;
     }
     let namespace = job.namespace().to_owned();
