@@ -5,7 +5,7 @@ use crate::{
     outcome::Error,
     select::with_query,
     session::{JSON, Session, is_missing, request},
-    watch::{Watch, is_expired},
+    watch::{Watch, is_expired, is_unreached},
 };
 use anyhow::{Context, Result};
 use api::{
@@ -16,7 +16,7 @@ use futures::{AsyncReadExt, TryStreamExt};
 use http::Method;
 use http_body_util::BodyExt;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -94,84 +94,143 @@ pub async fn read_step(
     tail: Option<u64>,
 ) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
-    stream_step(
+    let log = Log {
         session,
-        &step_path(namespace, task, step, false, tail),
-        None,
-        |line| lines.push(line),
-    )
-    .await?;
+        namespace,
+        task,
+        step,
+    };
+    log.read(tail, None, |line| lines.push(line)).await?;
     Ok(lines)
 }
 
-fn step_path(namespace: &str, task: &str, step: &str, follow: bool, tail: Option<u64>) -> String {
-    let tail = tail.map(|lines| lines.to_string());
-    with_query(
-        format!("/logs/v1/namespaces/{namespace}/tasks/{task}/steps/{step}"),
-        [("follow", follow.then_some("true")), ("tail", tail.as_deref())],
-    )
+/// A step's log at the server.
+struct Log<'a> {
+    session: &'a Session,
+    namespace: &'a str,
+    task: &'a str,
+    step: &'a str,
 }
 
-/// Reads a log to its end; `state` tells when a step that is followed has ended and how long its log is.
-async fn stream_step(
-    session: &Session,
-    path: &str,
-    mut state: Option<(watch::Receiver<Task>, String)>,
-    mut tell: impl FnMut(Line),
-) -> Result<()> {
-    let response = match session.send(request(Method::GET, path, JSON, Vec::new())?).await {
-        Ok(response) => response,
-        Err(error) if is_missing(&error) => return Ok(()), // nothing was printed
-        Err(error) => return Err(error),
-    };
-    let mut body = body_of(response);
-    let mut reader = Reader::default();
-    let mut buffer = vec![0; 64 << 10];
-    let mut seen: i64 = 0;
-    loop {
-        if let Some((tasks, step)) = &state
-            && length(&tasks.borrow(), step).is_some_and(|length| seen >= length)
-        {
-            break;
-        }
-        let changed = async {
-            if let Some((tasks, _)) = &mut state
-                && tasks.changed().await.is_ok()
+/// Connections that may fail in a row while a log is followed, and the pause between them.
+const PATIENCE: u32 = 60;
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Log<'_> {
+    /// Reads to the end, or from the last `tail` lines on. With the state of its Task it is followed until the step has ended and all
+    /// it printed has come, over as many connections as that takes.
+    async fn read(
+        &self,
+        tail: Option<u64>,
+        mut state: Option<watch::Receiver<Task>>,
+        mut tell: impl FnMut(Line),
+    ) -> Result<()> {
+        let mut reader = Reader::default();
+        let mut offset: Option<u64> = None;
+        let mut failures = 0;
+        loop {
+            let before = offset;
+            match self
+                .connection(tail, &mut offset, state.as_mut(), &mut reader, &mut tell)
+                .await
             {
-                return;
-            }
-            std::future::pending().await
-        };
-        tokio::select! {
-            read = body.read(&mut buffer) => {
-                let count = read.map_err(|e| Error::Unreached(format!("the log stream of {} broke: {e}", session.server)))?;
-                if count == 0 {
-                    break;
+                Ok(()) => break,
+                Err(error) if is_missing(&error) => break, // nothing was printed
+                Err(error) if state.is_some() && is_unreached(&error) && failures < PATIENCE => {
+                    failures = if offset == before { failures + 1 } else { 0 };
+                    tokio::time::sleep(PAUSE).await;
                 }
-                seen = seen.saturating_add(i64::try_from(count).unwrap_or(i64::MAX));
-                reader.push(&buffer[..count]).into_iter().for_each(&mut tell);
+                Err(error) => return Err(error),
             }
-            () = changed => {}
+        }
+        reader.finish().into_iter().for_each(tell);
+        Ok(())
+    }
+
+    async fn connection(
+        &self,
+        tail: Option<u64>,
+        offset: &mut Option<u64>,
+        mut state: Option<&mut watch::Receiver<Task>>,
+        reader: &mut Reader,
+        tell: &mut impl FnMut(Line),
+    ) -> Result<()> {
+        let path = self.path(*offset, tail, state.is_some());
+        let response = self
+            .session
+            .send(request(Method::GET, &path, JSON, Vec::new())?)
+            .await?;
+        let start = response
+            .headers()
+            .get("prow-log-start")
+            .and_then(|start| start.to_str().ok()?.parse().ok());
+        let mut at = offset.or(start).unwrap_or(0);
+        *offset = Some(at);
+        let mut body = response
+            .into_body()
+            .into_data_stream()
+            .map_err(std::io::Error::other)
+            .into_async_read();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            if let Some(tasks) = &state
+                && length(&tasks.borrow(), self.step).is_some_and(|length| at >= length)
+            {
+                return Ok(());
+            }
+            let changed = async {
+                match &mut state {
+                    Some(tasks) => {
+                        if tasks.changed().await.is_err() {
+                            std::future::pending::<()>().await; // nothing will change any more
+                        }
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                read = body.read(&mut buffer) => {
+                    let server = &self.session.server;
+                    let count = read.map_err(|error| Error::Unreached(format!("the log stream of {server} broke: {error}")))?;
+                    if count == 0 {
+                        return Ok(());
+                    }
+                    at = at.saturating_add(u64::try_from(count)?);
+                    *offset = Some(at);
+                    reader.push(&buffer[..count]).into_iter().for_each(&mut *tell);
+                }
+                () = changed => {}
+            }
         }
     }
-    reader.finish().into_iter().for_each(tell);
-    Ok(())
-}
 
-/// A response body as bytes to read.
-fn body_of(response: http::Response<kube::client::Body>) -> impl futures::AsyncRead + Send + Unpin {
-    response
-        .into_body()
-        .into_data_stream()
-        .map_err(std::io::Error::other)
-        .into_async_read()
+    fn path(&self, start: Option<u64>, tail: Option<u64>, follow: bool) -> String {
+        let Self {
+            namespace,
+            task,
+            step,
+            ..
+        } = self;
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        let (start, tail) = (text(start), text(tail.filter(|_| start.is_none())));
+        with_query(
+            format!("/logs/v1/namespaces/{namespace}/tasks/{task}/steps/{step}"),
+            [
+                ("start", start.as_deref()),
+                ("tail", tail.as_deref()),
+                ("follow", follow.then_some("true")),
+            ],
+        )
+    }
 }
 
 /// How long a step's log is, once the step has ended.
-fn length(task: &Task, step: &str) -> Option<i64> {
+fn length(task: &Task, step: &str) -> Option<u64> {
     let step = task.status.as_ref()?.steps.iter().find(|s| s.name == step)?;
     let ended = !matches!(step.phase, StepPhase::Pending | StepPhase::Running);
-    step.log_bytes.filter(|_| ended)
+    step.log_bytes
+        .filter(|_| ended)
+        .and_then(|bytes| bytes.try_into().ok())
 }
 
 /// Follows a Job's Tasks. The channel ends when the Job has, and everything its Tasks printed was told; or, where one Task is asked
@@ -197,6 +256,14 @@ pub fn follow_job(session: Session, namespace: String, job: &Job, part: Part) ->
     receiver
 }
 
+/// What comes after a watch.
+enum Next {
+    /// Everything was told.
+    End,
+    /// List again.
+    List,
+}
+
 struct Follower {
     session: Session,
     namespace: String,
@@ -210,6 +277,22 @@ struct Follower {
 
 impl Follower {
     async fn run(mut self) -> Result<()> {
+        let mut failures = 0;
+        loop {
+            match self.watch().await {
+                Ok(Next::End) => return Ok(()),
+                Ok(Next::List) => failures = 0,
+                Err(error) if is_unreached(&error) && failures < PATIENCE => {
+                    failures += 1; // a server that is restarted is back soon
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Lists Job and Tasks and tells every change after that, until all is told or must be listed again.
+    async fn watch(&mut self) -> Result<Next> {
         let session = self.session.clone();
         let selector = format!("metadata.name={}", self.job);
         let job_path = with_query(
@@ -217,51 +300,48 @@ impl Follower {
             [("fieldSelector", Some(selector.as_str()))],
         );
         let task_path = tasks_path(&self.namespace, &self.job);
+        // the Job first: Tasks listed after its end are all there will ever be
+        let mut list = session.get(&job_path).await?;
+        let mut over = self.job_changed(list["items"][0].take()).await?;
+        let job_revision = revision(&list);
+        let (tasks, task_revision) = tasks(&session, &self.namespace, &self.job, &self.uid).await?;
+        for task in tasks {
+            self.task_changed(task).await;
+        }
+        over |= self.part.task.is_some();
+        let mut jobs = Watch::new(&session, &job_path, &job_revision);
+        let mut changes = Watch::new(&session, &task_path, &task_revision);
         loop {
-            // the Job first: Tasks listed after its end are all there will ever be
-            let mut list = session.get(&job_path).await?;
-            let mut over = self.job_changed(list["items"][0].take()).await?;
-            let job_revision = revision(&list);
-            let (tasks, task_revision) = tasks(&session, &self.namespace, &self.job, &self.uid).await?;
-            for task in tasks {
-                self.task_changed(task).await;
+            if over && self.streams.is_empty() {
+                return Ok(Next::End);
             }
-            over |= self.part.task.is_some();
-            let mut jobs = Watch::new(&session, &job_path, &job_revision);
-            let mut changes = Watch::new(&session, &task_path, &task_revision);
-            loop {
-                if over && self.streams.is_empty() {
-                    return Ok(());
+            let (change, of_job) = tokio::select! {
+                biased;
+                () = self.news.closed() => return Ok(Next::End),
+                Some(end) = self.streams.join_next() => {
+                    end.context("a log stream ended badly")??;
+                    continue;
                 }
-                let change = tokio::select! {
-                    biased;
-                    () = self.news.closed() => return Ok(()),
-                    Some(end) = self.streams.join_next() => {
-                        end.context("a log stream ended badly")??;
-                        continue;
-                    }
-                    change = changes.next() => change.map(|change| (change, false)),
-                    change = jobs.next(), if !over => change.map(|change| (change, true)),
-                };
-                match change {
-                    Ok((change, true)) => {
-                        let gone = change.type_ == "DELETED";
-                        if self
-                            .job_changed(if gone { Value::Null } else { change.object })
-                            .await?
-                        {
-                            break; // list its last Tasks
-                        }
-                    }
-                    Ok((change, false)) if change.type_ == "DELETED" => {}
-                    Ok((change, false)) => {
-                        let task = serde_json::from_value(change.object)
-                            .context("the server's Task cannot be read")?;
-                        self.task_changed(task).await;
-                    }
-                    Err(error) if is_expired(&error) => break,
-                    Err(error) => return Err(error),
+                change = changes.next() => (change, false),
+                change = jobs.next(), if !over => (change, true),
+            };
+            let change = match change {
+                Ok(change) => change,
+                Err(error) if is_expired(&error) => return Ok(Next::List),
+                Err(error) => return Err(error),
+            };
+            let gone = change.type_ == "DELETED";
+            if of_job {
+                over = self
+                    .job_changed(if gone { Value::Null } else { change.object })
+                    .await?;
+                if over {
+                    return Ok(Next::List); // its last Tasks
                 }
+            } else if !gone {
+                let task =
+                    serde_json::from_value(change.object).context("the server's Task cannot be read")?;
+                self.task_changed(task).await;
             }
         }
     }
@@ -330,17 +410,20 @@ async fn follow_steps(
         match step {
             Some(step) => {
                 next += 1;
-                let running = step.phase == StepPhase::Running;
                 if !part.has_step(&step) {
                     continue;
                 }
-                let path = step_path(namespace, task, &step.name, running, part.tail);
-                let following = (running && part.tail.is_none()).then(|| (state.clone(), step.name.clone()));
                 let mut lines = Vec::new();
                 // lines are sent as they come; a full channel holds the stream back
                 let (sender, mut receiver) = mpsc::unbounded_channel();
-                let stream = stream_step(session, &path, following, move |line| {
-                    let _ = sender.send(line);
+                let log = Log {
+                    session,
+                    namespace,
+                    task,
+                    step: &step.name,
+                };
+                let stream = log.read(part.tail, Some(state.clone()), move |line| {
+                    let _ = sender.send(line); // whoever listened has gone
                 });
                 tokio::pin!(stream);
                 loop {

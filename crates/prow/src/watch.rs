@@ -132,7 +132,8 @@ impl<'a> Watch<'a> {
     }
 }
 
-fn is_unreached(error: &anyhow::Error) -> bool {
+/// Whether the server was not reached; a retry may help.
+pub fn is_unreached(error: &anyhow::Error) -> bool {
     error
         .chain()
         .any(|cause| matches!(cause.downcast_ref(), Some(Error::Unreached(_))))

@@ -4,9 +4,9 @@ use anyhow::{Context, Result};
 use futures::AsyncReadExt;
 use kube::Client;
 
-/// All bytes of a step's log, in CRI format.
+/// All bytes of an ended step's log, in CRI format; waits for those that its agent has still to send.
 pub async fn log(client: &Client, namespace: &str, task: &str, step: &str) -> Result<Vec<u8>> {
-    let path = format!("/logs/v1/namespaces/{namespace}/tasks/{task}/steps/{step}");
+    let path = format!("/logs/v1/namespaces/{namespace}/tasks/{task}/steps/{step}?follow=true");
     let request = http::Request::get(&path).body(Vec::new())?;
     let mut stream = client
         .request_stream(request)

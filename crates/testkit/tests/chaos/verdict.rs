@@ -165,9 +165,10 @@ async fn log_is_complete(
             .map_or(0, |end| end + 1);
         ensure!(
             there.len() >= whole && here.starts_with(&there[..whole]),
-            "the server has {} bytes of the log of {name}/{}, the agent {whole}",
+            "the server has {} bytes of the log of {name}/{}, the agent {whole}; {:#?}",
             there.len(),
-            step.name
+            step.name,
+            task.status
         );
     }
     if step.phase == StepPhase::Succeeded {
