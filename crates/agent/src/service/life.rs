@@ -180,7 +180,9 @@ impl Life {
         self.journal = Some(journal);
         self.local.agent = agent;
         self.local.run = journal::read(&self.dir.run_journal())?;
-        self.local.alive = self.local.runner().is_some_and(Identity::is_alive) || is_locked(&self.dir)?;
+        // Before a claim there is no runner, and a look at the lock could get into the way of the one to come.
+        self.local.alive = self.local.runner().is_some_and(Identity::is_alive)
+            || self.local.may_have_run() && is_locked(&self.dir)?;
         Ok(())
     }
 

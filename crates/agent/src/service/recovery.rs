@@ -161,6 +161,12 @@ impl Local {
         !self.alive && self.is_reported() && self.is_shipped()
     }
 
+    /// Whether a claim was sent: only then can there be a runner.
+    pub fn may_have_run(&self) -> bool {
+        let sent = |entry: &Entry<AgentRecord>| matches!(entry.record, AgentRecord::ClaimSent { .. });
+        self.agent.iter().any(sent) || has_begun(&self.run)
+    }
+
     fn is_stored(&self) -> bool {
         self.agent
             .iter()

@@ -31,7 +31,8 @@ async fn of_an_agent_and_its_copy_one_works_and_nothing_runs_twice() {
         tasks.push(world.bind(&job, "web1", attempt).await);
     }
     for task in &tasks {
-        assert_eq!(world.end(task).await.phase(), TaskPhase::Succeeded);
+        let status = world.end(task).await.status.unwrap();
+        assert_eq!(status.phase, TaskPhase::Succeeded, "{status:?}");
     }
     let runs = std::fs::read_to_string(at.join("runs")).unwrap();
     assert_eq!(runs.lines().count(), tasks.len());

@@ -3,6 +3,7 @@
 use super::{Error, Life, Voice};
 use crate::{
     journal::{AgentRecord, RunRecord},
+    layout::TaskDir,
     platform,
     runner::{self, Recover, status_when_lost},
     service::{
@@ -17,6 +18,8 @@ use std::time::Duration;
 
 /// How long the terminal status waits for the last log bytes.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How much of what a runner said about itself is told, in characters.
+const LAST_WORDS_LENGTH: usize = 500;
 /// How long one try to end what a runner left behind takes.
 const SWEEP: Duration = Duration::from_secs(30);
 
@@ -71,7 +74,11 @@ impl Life {
     }
 
     pub(super) fn lost_status(&self, lost: &Lost) -> TaskStatus {
-        let mut status = status_when_lost(&self.local.run, lost.reason, lost.message);
+        let message = match last_words(&self.dir) {
+            Some(words) => format!("{}; the last it said itself: {words}", lost.message),
+            None => lost.message.to_owned(),
+        };
+        let mut status = status_when_lost(&self.local.run, lost.reason, &message);
         status.started_steps |= lost.assume_started;
         status.finished_at.get_or_insert_with(|| self.now());
         status
@@ -193,4 +200,12 @@ impl Life {
             shipper: Shipper::start(self.host.clone(), self.dir.clone(), whose, resumed),
         }
     }
+}
+
+/// The last line a runner wrote about itself: an error or a panic, if there was one.
+fn last_words(dir: &TaskDir) -> Option<String> {
+    let text = std::fs::read(dir.runner_log()).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
+    Some(line.chars().take(LAST_WORDS_LENGTH).collect())
 }
