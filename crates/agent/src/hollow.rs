@@ -38,7 +38,8 @@ pub enum Identities {
         credentials: Credentials,
         /// Names of the nodes.
         nodes: Vec<String>,
-        /// Connections for writing; a few times the number of CPUs.
+        /// Connections for writing. Each carries one request at a time and a write waits for the disk, so as many as writes should be
+        /// under way at once: 128 is plenty.
         connections: usize,
     },
     /// Each node by itself: its name and its own certificate.

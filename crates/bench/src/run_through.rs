@@ -40,8 +40,8 @@ pub struct Options {
 
 /// Tasks a hollow agent takes at once.
 const SLOTS: u32 = 8;
-/// Connections the hollow agents share for writing.
-const CONNECTIONS: usize = 8;
+/// Connections the hollow agents share for writing: so many writes can wait for one fsync.
+const CONNECTIONS: usize = 128;
 /// Requests that make Jobs at the same time.
 const SUBMITTERS: usize = 16;
 
@@ -49,7 +49,9 @@ pub async fn run(options: &Options) -> Result<Report> {
     let mut system = System::start(Run::agents(0).flag("--max-finished", 1_000_000)).await?;
     let fsync = machine::fsync_time(system.folder())?;
     let client = system.client().await?;
-    let nodes: Vec<String> = (0..options.agents).map(|number| format!("hollow-{number}")).collect();
+    let nodes: Vec<String> = (0..options.agents)
+        .map(|number| format!("hollow-{number}"))
+        .collect();
     stream::iter(&nodes)
         .map(|name| hollow::register(&client, name, SLOTS, &SystemClock))
         .buffer_unordered(SUBMITTERS)
@@ -76,14 +78,21 @@ pub async fn run(options: &Options) -> Result<Report> {
 fn fleet(system: &System, nodes: Vec<String>) -> Result<hollow::Options> {
     let config = serde_json::to_value(Kubeconfig::read_from(system.kubeconfig())?)?;
     let pem = |value: &Value| -> Result<String> {
-        Ok(String::from_utf8(STANDARD.decode(value.as_str().context("the kubeconfig lacks certificates")?)?)?)
+        Ok(String::from_utf8(STANDARD.decode(
+            value.as_str().context("the kubeconfig lacks certificates")?,
+        )?)?)
     };
     let user = &config["users"][0]["user"];
     Ok(hollow::Options {
         server: system.url().to_owned(),
-        authority: pki::tls::certificate_from_pem(&pem(&config["clusters"][0]["cluster"]["certificate-authority-data"])?)?,
+        authority: pki::tls::certificate_from_pem(&pem(
+            &config["clusters"][0]["cluster"]["certificate-authority-data"],
+        )?)?,
         identities: Identities::Shared {
-            credentials: Credentials::from_pem(&pem(&user["client-certificate-data"])?, &pem(&user["client-key-data"])?)?,
+            credentials: Credentials::from_pem(
+                &pem(&user["client-certificate-data"])?,
+                &pem(&user["client-key-data"])?,
+            )?,
             nodes,
             connections: CONNECTIONS,
         },
@@ -96,7 +105,10 @@ fn fleet(system: &System, nodes: Vec<String>) -> Result<hollow::Options> {
 async fn indexed(client: &Client, options: &Options, process: u32, fsync: Duration) -> Result<Report> {
     let mut ends = server::watch::<JobEnd>(client, JOBS, "").await?;
     let mut latencies = Histogram::<u64>::new(3)?;
-    let request = server::job("indexed", &json!({"completions": options.runs, "parallelism": options.runs}))?;
+    let request = server::job(
+        "indexed",
+        &json!({"completions": options.runs, "parallelism": options.runs}),
+    )?;
     let meter = Meter::of_server(process);
     let sent = Instant::now();
     client.request::<Value>(request).await?;
@@ -106,7 +118,13 @@ async fn indexed(client: &Client, options: &Options, process: u32, fsync: Durati
         }
     }
     latencies.record(u64::try_from(sent.elapsed().as_nanos())?)?;
-    Ok(meter.report_many("run-through-1", "one index of a Job", options.runs, &latencies, fsync))
+    Ok(meter.report_many(
+        "run-through-1",
+        "one index of a Job",
+        options.runs,
+        &latencies,
+        fsync,
+    ))
 }
 
 /// Many Jobs of one index, so many on their way at once.
@@ -115,17 +133,21 @@ async fn single(client: &Client, options: &Options, process: u32, fsync: Duratio
     let room = Arc::new(Semaphore::new(options.in_flight));
     let sent: Arc<Mutex<HashMap<String, Instant>>> = Arc::default();
     let meter = Meter::of_server(process);
-    let submit = stream::iter(0..options.runs).map(Ok::<_, anyhow::Error>).try_for_each_concurrent(SUBMITTERS, |number| {
-        let (room, sent) = (room.clone(), sent.clone());
-        async move {
-            room.acquire().await?.forget();
-            let name = format!("job-{number}");
-            let request = server::job(&name, &json!({}))?;
-            sent.lock().unwrap_or_else(PoisonError::into_inner).insert(name, Instant::now());
-            client.request_text(request).await?;
-            Ok(())
-        }
-    });
+    let submit = stream::iter(0..options.runs)
+        .map(Ok::<_, anyhow::Error>)
+        .try_for_each_concurrent(SUBMITTERS, |number| {
+            let (room, sent) = (room.clone(), sent.clone());
+            async move {
+                room.acquire().await?.forget();
+                let name = format!("job-{number}");
+                let request = server::job(&name, &json!({}))?;
+                sent.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(name, Instant::now());
+                client.request_text(request).await?;
+                Ok(())
+            }
+        });
     let count = async {
         let mut latencies = Histogram::<u64>::new(3)?;
         while latencies.len() < options.runs {
