@@ -15,8 +15,12 @@ use super::{
 };
 use rustix::{
     fs::{Mode, OFlags},
+    io::Errno,
     pipe::{PipeFlags, pipe_with},
-    process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal, setsid},
+    process::{
+        Signal, WaitId, WaitIdOptions, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
+        setsid, waitid,
+    },
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -287,6 +291,9 @@ impl Group {
 
     /// The runner's living descendants, but for spared ones and theirs.
     fn stats(&self) -> Vec<proc::Stat> {
+        if has_no_children() {
+            return Vec::new();
+        }
         let all = proc::all();
         let mut below: BTreeMap<u32, Vec<&proc::Stat>> = BTreeMap::new();
         for stat in all.values() {
@@ -315,6 +322,12 @@ impl Drop for Group {
             cgroup::remove(group);
         }
     }
+}
+
+/// Whether the kernel knows of no child, living or not: then, as all orphans come to us, the whole tree is gone.
+fn has_no_children() -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::All, look), Err(Errno::CHILD))
 }
 
 fn cgroup_entry(group: &str) -> io::Result<OwnedFd> {
