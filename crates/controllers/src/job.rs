@@ -37,6 +37,8 @@ use tokio::time::Instant;
 const AT_ONCE: usize = 64;
 /// A Job with more Tasks than this is not looked at again for each of them.
 const FEW_TASKS: usize = 32;
+/// How much longer, for each Task a Job has, changes of its Tasks are gathered: a look costs about a tenth of that.
+const PER_TASK: Duration = Duration::from_micros(10);
 
 /// What is remembered of a Job between two looks; nothing of it must be kept.
 #[derive(Default)]
@@ -64,8 +66,12 @@ pub(crate) async fn run(context: &Context) {
     let all_tasks = shared.tasks.clone();
     let tasks = keyed::feed(shared.tasks.subscribe(), move |change| {
         let uid = change.object().spec.job_ref.uid.clone();
-        let many = all_tasks.count(&of_job(&uid)) > FEW_TASKS;
-        vec![(uid, if many { interval } else { Duration::ZERO })]
+        let count = all_tasks.count(&of_job(&uid));
+        let wait = match u32::try_from(count) {
+            Ok(count) if count as usize > FEW_TASKS => interval + PER_TASK * count,
+            _ => Duration::ZERO,
+        };
+        vec![(uid, wait)]
     });
     let feed = futures::stream::select(jobs, tasks);
     keyed::work("job", feed.boxed(), AT_ONCE, |uid| controller.look(uid)).await;
@@ -85,7 +91,12 @@ impl Controller<'_> {
             .await?;
             return Ok(None);
         };
-        let members = match self.members(&job, &tasks).await? {
+        if is_settled(&job, &tasks) {
+            self.memory.lock().remove(&uid);
+            self.finish(&job, &tasks).await?;
+            return Ok(None);
+        }
+        let members = match self.members(&job).await? {
             Ok(members) => members,
             Err(why) => return self.fail(&job, &why).await,
         };
@@ -107,14 +118,8 @@ impl Controller<'_> {
     }
 
     /// The nodes of a PerNode Job; chosen and written down now if they were not. The inner error is why the Job cannot go on.
-    async fn members(
-        &self,
-        job: &Job,
-        tasks: &[Arc<Task>],
-    ) -> Result<Result<Option<Arc<[Arc<str>]>>, String>, Error> {
-        if !job.spec.is_per_node()
-            || job.phase().is_terminal() && self.remembered(job).is_none() && tasks.is_empty()
-        {
+    async fn members(&self, job: &Job) -> Result<Result<Option<Arc<[Arc<str>]>>, String>, Error> {
+        if !job.spec.is_per_node() {
             return Ok(Ok(None));
         }
         if job.spec.node_set == NodeSet::Live {
@@ -213,7 +218,13 @@ impl Controller<'_> {
     }
 }
 
-/// A Job that ended changes no more, but for outcomes that are settled late and Tasks that were made too late to be counted.
+/// Whether a Job has ended and there is nothing left to work out about it.
+fn is_settled(job: &Job, tasks: &[Arc<Task>]) -> bool {
+    let settles_late = job.phase() == JobPhase::Unknown && tasks.iter().any(|t| t.spec.resolution.is_some());
+    job.phase().is_terminal() && !settles_late && !tasks.iter().any(|t| tasks::is_open(t))
+}
+
+/// A Job that ended changes no more, but for outcomes that are settled late.
 fn may_change(job: &Job, outlook: &wanted::Outlook, tasks: &[Arc<Task>]) -> bool {
     if !job.phase().is_terminal() {
         return true;

@@ -78,7 +78,8 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
         let mut state = self.state.write();
         let feed = Arc::new(Feed::default());
         for object in state.objects.values() {
-            feed.push(Change::Applied(object.clone()));
+            let change = Change::Applied(object.clone());
+            feed.push(&change.uid(), change);
         }
         state.feeds.push(Arc::downgrade(&feed));
         Changes::new(feed)
@@ -169,9 +170,10 @@ impl<K: Resource<DynamicType = ()>> State<K> {
     }
 
     fn tell(&mut self, change: Change<K>) {
+        let uid = change.uid();
         self.feeds.retain(|feed| match feed.upgrade() {
             Some(feed) => {
-                feed.push(change.clone());
+                feed.push(&uid, change.clone());
                 true
             }
             None => false,

@@ -23,6 +23,12 @@ impl<K> Clone for Change<K> {
     }
 }
 
+impl<K: Resource<DynamicType = ()>> Change<K> {
+    pub(crate) fn uid(&self) -> Arc<str> {
+        self.object().meta().uid.as_deref().unwrap_or_default().into()
+    }
+}
+
 impl<K> Change<K> {
     /// The object, there or gone.
     pub fn object(&self) -> &Arc<K> {
@@ -55,12 +61,11 @@ impl<K> Default for Feed<K> {
     }
 }
 
-impl<K: Resource<DynamicType = ()>> Feed<K> {
-    pub fn push(&self, change: Change<K>) {
+impl<K> Feed<K> {
+    pub fn push(&self, uid: &Arc<str>, change: Change<K>) {
         let mut pending = self.pending.lock();
-        let uid: Arc<str> = change.object().meta().uid.as_deref().unwrap_or_default().into();
         if pending.by_uid.insert(uid.clone(), change).is_none() {
-            pending.order.push_back(uid);
+            pending.order.push_back(uid.clone());
         }
         drop(pending);
         self.more.notify_one();

@@ -359,6 +359,18 @@ fn a_deadline_fails_what_has_not_ended_and_nothing_that_has() {
 }
 
 #[test]
+fn a_deadline_stops_even_what_too_many_failures_let_run() {
+    let mut job = job(3, 0);
+    job.spec.max_failures = None;
+    job.spec.active_deadline_seconds = Some(30);
+    let tasks = [
+        task(0, 0, TaskPhase::Failed, "ExitCode"),
+        task(1, 0, TaskPhase::Running, ""),
+    ];
+    assert_eq!(ask(&job, &tasks).outlook.stop(), Some("DeadlineExceeded"));
+}
+
+#[test]
 fn a_suspended_job_is_suspended_once_nothing_runs() {
     let mut job = job(2, 0);
     job.spec.suspend = true;

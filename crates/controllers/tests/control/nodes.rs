@@ -61,6 +61,31 @@ async fn once_on_every_chosen_node_from_a_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_crash_midway_changes_no_member() {
+    let mut world = World::start(8, |_| Plan::Succeed(Duration::from_secs(2))).await;
+    world
+        .job("j", |s| {
+            per_node(s);
+            s.parallelism = Some(Amount::Count(2));
+        })
+        .await;
+    world.until("j", |s| s.succeeded >= 2).await;
+    world.crash();
+    let late = crate::agent::Agent::join(&world, "a-first", std::sync::Arc::new(|_| succeed())).await;
+    world.agents.push(late);
+    patch_node(&world, "n7", json!({"metadata": {"labels": {"role": "db"}}})).await;
+    world.restart().await;
+    let status = world.finished("j").await;
+    assert_eq!((status.desired, status.succeeded), (8, 8), "{status:?}");
+    let tasks = world.all_tasks().await;
+    let nodes: BTreeSet<_> = tasks.iter().map(|t| t.spec.node_name.clone()).collect();
+    assert_eq!(
+        (tasks.len(), nodes),
+        (8, (0..8).map(|n| format!("n{n}")).collect())
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_job_for_no_node_at_all_is_done() {
     let world = World::start(1, |_| succeed()).await;
     world

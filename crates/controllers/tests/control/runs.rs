@@ -264,8 +264,9 @@ async fn a_crash_of_scheduler_and_controllers_runs_nothing_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_schedulers_at_once_start_no_index_twice() {
-    let world = World::with(6, options(), 2, |_| Plan::Succeed(Duration::from_millis(200))).await;
+async fn two_leaders_at_once_start_no_index_twice_and_count_right() {
+    let mut world = World::with(6, options(), 2, |_| Plan::Succeed(Duration::from_millis(200))).await;
+    world.control(options());
     world
         .job("j", |s| {
             s.completions = Some(200);

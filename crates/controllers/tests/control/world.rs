@@ -139,7 +139,8 @@ impl World {
         self.parts.push(tokio::spawn(run));
     }
 
-    fn control(&mut self, options: controllers::Options) {
+    /// The controllers, or once more the controllers.
+    pub fn control(&mut self, options: controllers::Options) {
         let client = self.server.client(Identity::part("controllers"));
         let run = controllers::run(
             client,

@@ -106,16 +106,15 @@ impl Core {
         }
         let state = JobState::new(job.clone(), signature, now);
         let uid = state.uid().clone();
-        if state.chooser.is_some() {
-            self.live.insert(uid.clone());
-        }
+        let live = state.chooser.is_some();
         if let Some(seconds) = job.spec.starting_deadline().filter(|_| !job.spec.is_per_node()) {
             let at = later(now, seconds);
             self.timers.arm(at, Timer::Starting(uid.clone()));
         }
         self.jobs.insert(uid.clone(), state);
-        for id in 0..self.world.nodes.len() {
-            self.join_live(&uid, id);
+        if live {
+            self.live.insert(uid.clone());
+            (0..self.world.nodes.len()).for_each(|id| self.join_live(&uid, id));
         }
         let known: Vec<_> = self.tasks_of.get(&uid).into_iter().flatten().cloned().collect();
         for name in known {

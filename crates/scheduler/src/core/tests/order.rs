@@ -176,3 +176,23 @@ fn big_work_does_not_starve_behind_small() {
     }
     panic!("big work starved while {next} more went before it");
 }
+
+#[test]
+fn a_node_that_is_no_longer_kept_wakes_what_waits_for_it() {
+    let mut lab = Lab::new();
+    lab.node("n", 9, |_| {});
+    lab.job("small", 1, |s| s.resources = requests(&[("cpu", "1")]));
+    lab.run();
+    lab.job("big", 1, |s| s.resources = requests(&[("cpu", "4")]));
+    lab.run();
+    lab.wait(301);
+    assert!(lab.run().is_empty());
+    lab.per_node("here", &["n"], |_| {});
+    assert!(lab.run().is_empty(), "n is kept for big");
+    assert_eq!(
+        lab.why("here"),
+        ["NoNodeFits 1: 1/1 nodes: 1 kept for work that waits longer"]
+    );
+    lab.tell(crate::core::Event::JobGone("uid-big".into()));
+    assert_eq!(lab.run().len(), 1);
+}
