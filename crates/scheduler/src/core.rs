@@ -15,16 +15,21 @@
 
 mod amounts;
 mod bits;
+mod deadlines;
 mod event;
 mod explain;
 mod filters;
 mod intake;
 mod job;
+mod lanes;
 mod place;
 mod queue;
 mod scores;
 mod signature;
+mod starving;
+mod tasks;
 mod timers;
+mod wake;
 mod world;
 
 pub use event::{Event, Placement};
