@@ -1,5 +1,7 @@
 //! Files made from the types hold what the types say; `BLESS=1 cargo test -p api --test generated` writes them anew.
 
+#![allow(clippy::unwrap_used)] // the helper below is a test too
+
 use std::{fs, path::Path};
 
 /// Compares a file of the repository with what it should hold, or writes it when blessing.

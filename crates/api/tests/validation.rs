@@ -1,5 +1,7 @@
 //! What users get wrong, and what they are told: each case is a Job in YAML and the errors it must give, all at once.
 
+#![allow(clippy::unwrap_used)] // the helpers below are tests too
+
 use api::{Job, Resource};
 
 /// A Job whose spec is `spec`, decoded as the server does.

@@ -13,12 +13,17 @@ pub const JOBS: &str = "/apis/prow.windows/v1/namespaces/default/jobs";
 pub fn job(name: &str, spec: &Value) -> Result<http::Request<Vec<u8>>> {
     let mut spec = spec.clone();
     spec["steps"] = json!([{"name": "run", "command": ["true"]}]);
-    post(JOBS, &json!({"apiVersion": "prow.windows/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}))
+    post(
+        JOBS,
+        &json!({"apiVersion": "prow.windows/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}),
+    )
 }
 
 /// A create.
 pub fn post(path: &str, object: &Value) -> Result<http::Request<Vec<u8>>> {
-    Ok(http::Request::post(path).header(http::header::CONTENT_TYPE, "application/json").body(serde_json::to_vec(object)?)?)
+    Ok(http::Request::post(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(serde_json::to_vec(object)?)?)
 }
 
 /// What a bench wants to know of an object that changed.
@@ -55,15 +60,32 @@ impl JobEnd {
 
     /// Whether it has ended.
     pub fn is_over(&self) -> bool {
-        self.status.as_ref().is_some_and(|status| status.phase.is_terminal())
+        self.status
+            .as_ref()
+            .is_some_and(|status| status.phase.is_terminal())
     }
 }
 
 /// Watches from now on; only the part of objects that `K` names is decoded.
-pub async fn watch<K: DeserializeOwned>(client: &Client, path: &str, query: &str) -> Result<impl Stream<Item = Result<Event<K>>> + Unpin + use<K>> {
-    let list: Value = client.request(http::Request::get(format!("{path}?limit=1&{query}")).body(Vec::new())?).await?;
-    let revision = list["metadata"]["resourceVersion"].as_str().context("the list has no revision")?;
-    let request = http::Request::get(format!("{path}?watch=true&resourceVersion={revision}&{query}")).body(Vec::new())?;
-    let lines = client.request_stream(request).await?.lines().map_err(anyhow::Error::from);
-    Ok(Box::pin(lines.and_then(|line| async move { Ok(serde_json::from_str(&line)?) })))
+pub async fn watch<K: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    query: &str,
+) -> Result<impl Stream<Item = Result<Event<K>>> + Unpin + use<K>> {
+    let list: Value = client
+        .request(http::Request::get(format!("{path}?limit=1&{query}")).body(Vec::new())?)
+        .await?;
+    let revision = list["metadata"]["resourceVersion"]
+        .as_str()
+        .context("the list has no revision")?;
+    let request = http::Request::get(format!("{path}?watch=true&resourceVersion={revision}&{query}"))
+        .body(Vec::new())?;
+    let lines = client
+        .request_stream(request)
+        .await?
+        .lines()
+        .map_err(anyhow::Error::from);
+    Ok(Box::pin(lines.and_then(|line| async move {
+        Ok(serde_json::from_str(&line)?)
+    })))
 }

@@ -11,10 +11,7 @@ use api::{
     clock::{Clock, SystemClock},
 };
 use hdrhistogram::Histogram;
-use kube::{
-    Api,
-    api::ListParams,
-};
+use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 use testkit::{Options as Run, System, wait};
 
@@ -40,9 +37,19 @@ pub async fn run(options: &Options) -> Result<Report> {
         let sent = SystemClock.now();
         client.request::<Value>(request).await?;
         wait::finished(&client, "default", &name).await?;
-        let list = tasks.list(&ListParams::default().fields(&format!("spec.jobRef.name={name}"))).await?;
-        let status = list.items.first().and_then(|task| task.status.as_ref()).context("the Job has no Task")?;
-        let started = status.steps.first().and_then(|step| step.started_at.as_ref()).context("the step did not start")?;
+        let list = tasks
+            .list(&ListParams::default().fields(&format!("spec.jobRef.name={name}")))
+            .await?;
+        let status = list
+            .items
+            .first()
+            .and_then(|task| task.status.as_ref())
+            .context("the Job has no Task")?;
+        let started = status
+            .steps
+            .first()
+            .and_then(|step| step.started_at.as_ref())
+            .context("the step did not start")?;
         latencies.record(u64::try_from(started.0.duration_since(sent).as_nanos().max(0))?)?;
     }
     let report = meter.report("submit-to-run", "one Job on an idle system", &latencies, fsync);

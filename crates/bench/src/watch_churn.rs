@@ -46,7 +46,9 @@ pub async fn run(options: &Options) -> Result<Report> {
     let fsync = machine::fsync_time(system.folder())?;
     let client = system.client().await?;
     let began = Instant::now();
-    let names: Vec<String> = (0..options.watchers).map(|number| format!("watched-{number}")).collect();
+    let names: Vec<String> = (0..options.watchers)
+        .map(|number| format!("watched-{number}"))
+        .collect();
     stream::iter(&names)
         .map(|name| create(&client, name))
         .buffer_unordered(options.writers)
@@ -89,7 +91,8 @@ pub async fn run(options: &Options) -> Result<Report> {
 }
 
 async fn create(client: &Client, name: &str) -> Result<()> {
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"sent": "0"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"sent": "0"}});
     client.request::<Value>(server::post(OBJECTS, &object)?).await?;
     Ok(())
 }

@@ -243,16 +243,7 @@ pub fn labels(labels: &Value) -> String {
 
 /// A time as its distance from now, as kubectl writes ages: `42s`, `5m3s`, `3h12m`, `9d`.
 pub fn age(since: jiff::Timestamp, now: jiff::Timestamp) -> String {
-    let seconds = now.duration_since(since).as_secs().max(0);
-    let (m, h, d) = (seconds / 60, seconds / 3600, seconds / 86400);
-    match seconds {
-        ..120 => format!("{seconds}s"),
-        ..600 if seconds % 60 > 0 => format!("{m}m{}s", seconds % 60),
-        ..10_800 => format!("{m}m"),
-        ..28_800 if m % 60 > 0 => format!("{h}h{}m", m % 60),
-        ..172_800 => format!("{h}h"),
-        _ => format!("{d}d"),
-    }
+    machinery::table::human_duration(now.duration_since(since).as_secs().max(0))
 }
 
 #[cfg(test)]

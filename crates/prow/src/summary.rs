@@ -54,7 +54,7 @@ impl Progress {
             .collect();
         match running.as_slice() {
             [] => {}
-            [nodes @ ..] if nodes.len() <= 3 => text.push_str(&format!(" · on {}", nodes.join(", "))),
+            nodes if nodes.len() <= 3 => text.push_str(&format!(" · on {}", nodes.join(", "))),
             nodes => text.push_str(&format!(
                 " · on {}, {} and {} more",
                 nodes[0],

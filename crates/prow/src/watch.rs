@@ -56,7 +56,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Asks for rows in place of objects.
-    pub fn as_table(self) -> Self {
+    pub fn into_table(self) -> Self {
         Self {
             accept: TABLE,
             ..self

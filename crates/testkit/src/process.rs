@@ -57,12 +57,24 @@ impl Process {
     /// Task runners of the agents in `folder`.
     pub fn runners_of(folder: &Path) -> Vec<Self> {
         let needle = folder.as_os_str().as_encoded_bytes();
-        processes(|pid| {
+        let mut runners = processes(|pid| {
             fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
                 let mut words = line.split(|byte| *byte == 0);
                 words.nth(1) == Some(b"run-task") && words.next().is_some_and(|path| path.starts_with(needle))
             })
-        })
+        });
+        // a step that was forked and has not become its program yet still looks like its runner
+        let all = runners.clone();
+        runners.retain(|runner| runner.parent().is_none_or(|parent| !all.contains(&parent)));
+        runners
+    }
+
+    /// The process it was started by.
+    fn parent(self) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).ok()?;
+        // the name, in parentheses, may hold anything
+        let pid = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?;
+        Some(Self(pid.parse().ok()?))
     }
 }
 

@@ -206,7 +206,7 @@ impl Get {
                 table.add(&list, "");
             }
             let mut with_headings = !self.no_headers;
-            let mut watch = watch.as_table();
+            let mut watch = watch.into_table();
             loop {
                 if !table.is_empty() {
                     table.print(std::mem::take(&mut with_headings))?;

@@ -131,7 +131,7 @@ fn every_step_ran_once(job: &Job, index: i32, last: &Task, written: &BTreeMap<St
             1 => {}
             0 if may_be_missing => {}
             0 => bail!(
-                "{id} did not run, and its Task {} says {:?} {}",
+                "{id} did not run, and its Task {} says {:?} {}: {status:#?}",
                 name_of(last),
                 status.phase,
                 status.reason
