@@ -30,6 +30,16 @@ impl Identity {
         })
     }
 
+    /// A child that ended before its facts could be read: no living process is ever taken for it.
+    pub(super) fn ended(pid: u32) -> io::Result<Self> {
+        Ok(Self {
+            pid,
+            created: 0,
+            boot_id: platform::boot_id()?,
+            image: String::new(),
+        })
+    }
+
     /// Whether this very process lives; a zombie does not.
     pub fn is_alive(&self) -> bool {
         Self::of(self.pid).is_ok_and(|now| now == *self)
@@ -60,5 +70,6 @@ mod tests {
             Identity { pid: 1, ..me },
         ];
         assert!(others.iter().all(|other| !other.is_alive()));
+        assert!(!Identity::ended(std::process::id()).unwrap().is_alive());
     }
 }

@@ -102,7 +102,8 @@ pub fn spawn(program: &Path, task: &TaskDir, options: &Options) -> io::Result<Sp
         .kill_on_drop(false)
         .spawn()?;
     let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
-    let identity = Identity::of(pid);
+    // Short work may be over before we look; then this is nobody who lives, and the journal tells the rest.
+    let identity = Identity::of(pid).or_else(|_| Identity::ended(pid));
     let ended = tokio::spawn(async move { child.wait().await });
     Ok(Spawned {
         identity: identity?,

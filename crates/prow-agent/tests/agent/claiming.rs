@@ -53,6 +53,45 @@ async fn of_an_agent_and_its_copy_one_works_and_nothing_runs_twice() {
 }
 
 #[tokio::test]
+async fn an_agent_frozen_past_its_lease_gives_up_when_it_thaws() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut frozen = world.agent("web1").await;
+    let job = world
+        .script("once", &format!("echo run >> {}/runs", at.display()))
+        .await;
+    let first = world.bind(&job, "web1", 0).await;
+    world.end(&first).await;
+    frozen.signal(rustix::process::Signal::STOP);
+    let copied = at.join("copy");
+    let copy = Command::new("cp")
+        .arg("-a")
+        .arg(&frozen.data)
+        .arg(&copied)
+        .status();
+    assert!(copy.unwrap().success());
+    let mut copy = Agent::new(copied, world.back_door());
+    copy.start();
+    // Bound while the one is frozen and the other does not yet know that.
+    let second = world.bind(&job, "web1", 1).await;
+    assert_eq!(world.end(&second).await.phase(), TaskPhase::Succeeded);
+    assert!(
+        copy.words().contains("waiting whether it lives"),
+        "{}",
+        copy.words()
+    );
+    frozen.signal(rustix::process::Signal::CONT);
+    assert!(!frozen.ended().await.success());
+    assert!(frozen.words().contains("copied"), "{}", frozen.words());
+    let third = world.bind(&job, "web1", 2).await;
+    assert_eq!(world.end(&third).await.phase(), TaskPhase::Succeeded);
+    assert_eq!(
+        std::fs::read_to_string(at.join("runs")).unwrap().lines().count(),
+        3
+    );
+}
+
+#[tokio::test]
 async fn a_second_agent_on_the_same_folder_is_refused() {
     let world = World::start().await;
     let first = world.agent("web1").await;
