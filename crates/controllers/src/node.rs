@@ -16,7 +16,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use loss::Act;
 use std::{collections::HashSet, time::Duration};
-use tokio::time::Instant;
+use tokio::time::{Instant, MissedTickBehavior};
 use watching::Watching;
 
 /// How many nodes are worked on at once.
@@ -39,7 +39,9 @@ async fn observe(context: &Context) {
         Instant::now(),
     );
     let mut with_tasks: HashSet<String> = HashSet::new();
-    let tick = (context.options.node_lost / 8).min(TICK);
+    // a timer of its own: were it set anew with every heartbeat, a busy fleet would never be looked at
+    let mut ticks = tokio::time::interval((context.options.node_lost / 8).min(TICK));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = false;
     loop {
         tokio::select! {
@@ -57,7 +59,7 @@ async fn observe(context: &Context) {
                 with_tasks.extend(batch.iter().map(|c| c.object().spec.node_name.clone()));
                 continue;
             }
-            () = tokio::time::sleep(tick) => {}
+            _ = ticks.tick() => {}
         }
         let now = Instant::now();
         watching.tick(shared.leases.interruptions(), now);

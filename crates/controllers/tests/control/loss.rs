@@ -52,6 +52,27 @@ async fn held_work_waits_for_its_node_and_takes_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn heartbeats_of_others_do_not_hide_a_silence() {
+    let world = World::start(5, |_| Plan::Run).await;
+    let leases: kube::Api<k8s_openapi::api::coordination::v1::Lease> =
+        kube::Api::namespaced(world.client.clone(), informer::NODE_LEASES);
+    let busy = tokio::spawn(async move {
+        for n in 0.. {
+            let beat = json!({"metadata": {"annotations": {"n": n.to_string()}}});
+            let _ = leases
+                .patch("n1", &PatchParams::default(), &Patch::Merge(beat))
+                .await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    });
+    world.agents[0].freeze();
+    tokio::time::sleep(2 * MINUTE).await;
+    assert!(!world.nodes().get("n0").await.unwrap().is_ready());
+    assert!(world.nodes().get("n1").await.unwrap().is_ready());
+    busy.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_node_holds_the_index_but_no_place() {
     let world = World::start(2, |t| match t.spec.index {
         0 => Plan::Run,
