@@ -43,15 +43,18 @@ impl Process {
         ))
     }
 
-    /// All living processes with `folder` in their command line or environment; this one is not among them.
+    /// All living processes of the system in `folder`: our programs with it in their command line, and steps, which have it in their
+    /// environment.
     pub fn of_folder(folder: &Path) -> Vec<Self> {
         let needle = folder.as_os_str().as_encoded_bytes();
-        processes(|pid| {
-            ["cmdline", "environ"].iter().any(|file| {
-                fs::read(format!("/proc/{pid}/{file}"))
-                    .is_ok_and(|bytes| bytes.windows(needle.len()).any(|part| part == needle))
-            })
-        })
+        let has = |pid: u32, file: &str| {
+            fs::read(format!("/proc/{pid}/{file}"))
+                .is_ok_and(|bytes| bytes.windows(needle.len()).any(|part| part == needle))
+        };
+        let is_ours = |pid: u32| {
+            fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("prow"))
+        };
+        processes(|pid| has(pid, "environ") || is_ours(pid) && has(pid, "cmdline"))
     }
 
     /// Task runners of the agents in `folder`.
