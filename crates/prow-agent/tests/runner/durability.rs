@@ -26,11 +26,11 @@ async fn a_second_runner_is_refused_while_the_first_lives_and_after_it() {
     let rig = Rig::new(json!({}));
     let file = rig.path("ran");
     let mut running = script(&format!(
-        "echo x >>{file}; while [ ! -e go ]; do sleep 0.01; done"
+        "echo x >>{file}; echo on; while [ ! -e go ]; do sleep 0.01; done"
     ))
     .start();
     running.connect().await;
-    running.until("it runs", |_| Path::new(&file).exists()).await;
+    running.until("it runs", |r| r.log("main").contains("on")).await;
     let (ok, why) = run_again(&running.rig);
     assert!(!ok && why.contains("another runner holds this task"), "{why}");
     std::fs::write(running.rig.dir.workspace().join("go"), "").unwrap();

@@ -207,13 +207,7 @@ impl Group {
 
     /// All living processes of this try.
     pub fn members(&self) -> Vec<Process> {
-        self.stats()
-            .into_iter()
-            .map(|s| Process {
-                pid: s.pid,
-                name: s.name,
-            })
-            .collect()
+        self.stats().into_iter().map(|s| process(&s)).collect()
     }
 
     /// Those that set themselves apart: they left the session.
@@ -221,10 +215,7 @@ impl Group {
         self.stats()
             .into_iter()
             .filter(|s| Some(s.session) != self.session)
-            .map(|s| Process {
-                pid: s.pid,
-                name: s.name,
-            })
+            .map(|s| process(&s))
             .collect()
     }
 
@@ -250,7 +241,7 @@ impl Group {
 
     /// Waits until none lives.
     pub async fn gone(&self) {
-        while !self.stats().is_empty() {
+        while !self.below().is_empty() {
             // an end deep in the tree, below a living parent, is not told to us
             let _ = tokio::time::timeout(Duration::from_millis(50), self.reaper.any_ended()).await;
         }
@@ -264,23 +255,20 @@ impl Group {
             if let Some(group) = &self.cgroup {
                 cgroup::kill(group);
             }
-            let left = self.stats();
-            for stat in &left {
-                kill(stat.pid, Signal::KILL);
-            }
+            let left = self.below();
+            let living = left.iter().filter(|s| !s.is_zombie());
+            living.clone().for_each(|stat| kill(stat.pid, Signal::KILL));
             if left.is_empty() || tokio::time::Instant::now() >= end {
-                return left
-                    .into_iter()
-                    .map(|s| Process {
-                        pid: s.pid,
-                        name: s.name,
-                    })
-                    .collect();
+                return living.map(process).collect();
             }
             rounds += 1;
             // the first rounds follow at once, so that a chain of short-lived processes does not run ahead of us
-            let pause = Duration::from_millis(u64::from(rounds.saturating_sub(20)).min(50));
-            let _ = tokio::time::timeout(pause, self.reaper.any_ended()).await;
+            if rounds <= 20 {
+                tokio::task::yield_now().await; // also lets ended ones be collected
+            } else {
+                let pause = Duration::from_millis(u64::from(rounds - 20).min(50));
+                let _ = tokio::time::timeout(pause, self.reaper.any_ended()).await;
+            }
         }
     }
 
@@ -291,23 +279,27 @@ impl Group {
 
     /// The runner's living descendants, but for spared ones and theirs.
     fn stats(&self) -> Vec<proc::Stat> {
+        let mut below = self.below();
+        below.retain(|s| !s.is_zombie());
+        below
+    }
+
+    /// The same with those that have ended and were not collected yet.
+    fn below(&self) -> Vec<proc::Stat> {
         if has_no_children() {
             return Vec::new();
         }
         let all = proc::all();
-        let mut below: BTreeMap<u32, Vec<&proc::Stat>> = BTreeMap::new();
+        let mut children: BTreeMap<u32, Vec<&proc::Stat>> = BTreeMap::new();
         for stat in all.values() {
-            below.entry(stat.parent).or_default().push(stat);
+            children.entry(stat.parent).or_default().push(stat);
         }
         let mut found = Vec::new();
         let mut next = vec![std::process::id()];
         while let Some(pid) = next.pop() {
-            for stat in below.get(&pid).into_iter().flatten() {
-                if self.spared.contains(&stat.pid) || self.spared.contains(&stat.session) {
-                    continue;
-                }
-                next.push(stat.pid);
-                if !stat.is_zombie() {
+            for stat in children.get(&pid).into_iter().flatten() {
+                if !self.spared.contains(&stat.pid) && !self.spared.contains(&stat.session) {
+                    next.push(stat.pid);
                     found.push((*stat).clone());
                 }
             }
@@ -321,6 +313,13 @@ impl Drop for Group {
         if let Some(group) = &self.cgroup {
             cgroup::remove(group);
         }
+    }
+}
+
+fn process(stat: &proc::Stat) -> Process {
+    Process {
+        pid: stat.pid,
+        name: stat.name.clone(),
     }
 }
 

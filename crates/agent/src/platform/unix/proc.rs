@@ -11,14 +11,15 @@ pub struct Stat {
     pub state: char,
     pub parent: u32,
     pub session: u32,
+    pub threads: u32,
     /// Clock ticks since boot.
     pub created: u64,
 }
 
 impl Stat {
-    /// Whether it has ended and only waits to be reaped.
+    /// Whether it has ended and only waits to be reaped. A process whose first thread ended looks the same while others run on.
     pub fn is_zombie(&self) -> bool {
-        matches!(self.state, 'Z' | 'X' | 'x')
+        matches!(self.state, 'Z' | 'X' | 'x') && self.threads <= 1
     }
 }
 
@@ -53,6 +54,7 @@ fn parse(bytes: &[u8]) -> Option<Stat> {
         state: fields.first()?.chars().next()?,
         parent: fields.get(1)?.parse().ok()?,
         session: fields.get(3)?.parse().ok()?,
+        threads: fields.get(17)?.parse().ok()?,
         created: fields.get(19)?.parse().ok()?,
     })
 }
@@ -66,7 +68,10 @@ mod tests {
         let line = b"42 (a) b (c)) S 7 42 41 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 9876 0 0";
         let stat = parse(line).unwrap();
         assert_eq!((stat.pid, stat.name.as_str(), stat.state), (42, "a) b (c)", 'S'));
-        assert_eq!((stat.parent, stat.session, stat.created), (7, 41, 9876));
+        assert_eq!(
+            (stat.parent, stat.session, stat.threads, stat.created),
+            (7, 41, 1, 9876)
+        );
     }
 
     #[test]
