@@ -32,7 +32,7 @@ pub struct KeyRef {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Param {
-    /// Its name; steps see it as PROW_PARAM_<NAME>, dashes as underscores, upper case.
+    /// Its name; steps see it as `PROW_PARAM_<NAME>`, dashes as underscores, upper case.
     #[schemars(length(min = 1, max = 63))]
     pub name: String,
     /// Its value.

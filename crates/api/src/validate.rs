@@ -1,7 +1,7 @@
 //! Semantic validation: what a schema cannot say. Every mistake at once, each with its path and what to do.
 //!
 //! The API server runs it at admission, controllers run it again before they act (on a real Kubernetes cluster nothing else
-//! does). One file a concern; [`later`] lists what exists in the API but not yet in this version.
+//! does). One file a concern; `later` lists what exists in the API but not yet in this version.
 
 mod change;
 mod env;
