@@ -116,7 +116,11 @@ fn counts_add_up(job: &Job) -> Result<()> {
 /// How often each id is in the file.
 fn occurrences(ids: &Path) -> Result<BTreeMap<String, usize>> {
     let mut counts = BTreeMap::new();
-    for line in fs::read_to_string(ids).unwrap_or_default().lines() {
+    let text = match fs::read(ids) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(), // no step has begun
+        other => other.with_context(|| ids.display().to_string())?,
+    };
+    for line in String::from_utf8_lossy(&text).lines() {
         *counts.entry(line.to_owned()).or_default() += 1;
     }
     Ok(counts)
