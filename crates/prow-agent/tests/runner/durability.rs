@@ -7,7 +7,7 @@ use agent::{
     runner::{self, Recover},
 };
 use serde_json::json;
-use std::{path::Path, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
 fn run_again(rig: &Rig) -> (bool, String) {
     let output = Command::new(AGENT)
