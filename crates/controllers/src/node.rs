@@ -43,6 +43,7 @@ async fn observe(context: &Context) {
     let mut ticks = tokio::time::interval((context.options.node_lost / 8).min(TICK));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut told = false;
+    let mut given_up: HashSet<String> = HashSet::new();
     loop {
         tokio::select! {
             batch = leases.next() => {
@@ -91,6 +92,12 @@ async fn observe(context: &Context) {
                 .tell(&**node, Type::Warning, "FleetDisconnected", message);
         }
         told = braked;
+        if !braked {
+            let lost_for_long = nodes
+                .iter()
+                .filter(|n| lost.contains(n.name()) && loss::is_given_up(n));
+            given_up.extend(lost_for_long.map(|n| n.name().to_owned()));
+        }
         let looks: Vec<Look> = all
             .into_iter()
             .filter(|name| lost.contains(name) || watching.was_heard(name))
@@ -98,6 +105,7 @@ async fn observe(context: &Context) {
                 node: name.to_owned(),
                 silence: lost.contains(name).then(|| watching.silence(name, now)),
                 seen: watching.version(name).map(str::to_owned),
+                given_up: given_up.contains(name),
                 braked,
             })
             .collect();
@@ -115,6 +123,7 @@ async fn observe(context: &Context) {
                 }
             }
         }
+        given_up.retain(|name| lost.contains(name.as_str()) || !watching.was_heard(name));
         for (name, version) in heard_after_all {
             watching.renewed(name, &version, Instant::now());
         }
@@ -128,6 +137,8 @@ struct Look {
     silence: Option<Duration>,
     /// The version of its Lease that was seen last.
     seen: Option<String>,
+    /// Whether its loss was told.
+    given_up: bool,
     /// Whether many are lost at once.
     braked: bool,
 }
@@ -147,7 +158,7 @@ impl Look {
                 let braked = self.braked && node.is_some();
                 loss::lost(context, node.as_deref(), &on_it, silence, braked)
             }
-            None => loss::back(node.as_deref(), &on_it),
+            None => loss::back(node.as_deref(), &on_it, self.given_up),
         };
         if acts.is_empty() {
             return Ok(None);

@@ -7,7 +7,7 @@
 //! 3. work that has been parked for long gets a node reserved, so that small work does not starve it;
 //! 4. a queue is chosen: highest tier, then the one that was given the least by weight;
 //! 5. its head is taken: priority, age, uid, index. Retries keep their place;
-//! 6. nodes are filtered and scored ([`filters`], [`scores`]); PerNode items carry their node;
+//! 6. nodes are filtered and scored (`filters`, `scores`); PerNode items carry their node;
 //! 7. the best is assumed taken at once, before any watch shows it, and returned. If none fits, the lane is parked.
 //!
 //! The cost of a placement depends on neither the amount of waiting work (lanes of equal work, ranges of indexes) nor much on the

@@ -114,27 +114,24 @@ fn reboot_seconds(context: &Context, task: &Task) -> i64 {
     longest.unwrap_or(REBOOT_SECONDS)
 }
 
-/// What follows for a node that was heard of: marks of its loss go.
-pub(super) fn back<'a>(node: Option<&'a Node>, on_it: &'a [Arc<Task>]) -> Vec<Act<'a>> {
+/// Whether this controller found the node lost and nobody took that back.
+pub(super) fn is_given_up(node: &Node) -> bool {
+    let ready = node.condition("Ready");
+    ready.is_some_and(|c| c.status == "Unknown" && c.reason == SILENT)
+}
+
+/// What follows for a node that was heard of: marks of its loss go. An agent that is back may have set Ready itself;
+/// `given_up` says that its loss was told.
+pub(super) fn back<'a>(node: Option<&'a Node>, on_it: &'a [Arc<Task>], given_up: bool) -> Vec<Act<'a>> {
     let mut acts = Vec::new();
     if let Some(node) = node {
         let mut conditions = Conditions::new();
-        let silent = node
-            .condition("Ready")
-            .is_some_and(|c| c.status == "Unknown" && c.reason == SILENT);
-        if silent {
-            conditions.push((
-                "Ready",
-                "True",
-                "HeartbeatSeen",
-                "the agent is heard of again".into(),
-            ));
-            acts.push(Act::Tell(
-                node,
-                Type::Normal,
-                "NodeBack",
-                "the agent is heard of again".into(),
-            ));
+        let message = "the agent is heard of again";
+        if is_given_up(node) {
+            conditions.push(("Ready", "True", "HeartbeatSeen", message.into()));
+        }
+        if given_up {
+            acts.push(Act::Tell(node, Type::Normal, "NodeBack", message.into()));
         }
         if node
             .condition("FleetDisconnected")

@@ -52,6 +52,32 @@ async fn held_work_waits_for_its_node_and_takes_its_result() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_return_is_told_even_if_the_agent_says_it_is_ready_first() {
+    let world = World::start(5, |_| Plan::Run).await;
+    world.agents[0].freeze();
+    tokio::time::sleep(2 * MINUTE).await;
+    let mut node = world.nodes().get("n0").await.unwrap();
+    assert!(!node.is_ready());
+    for condition in &mut node.status.as_mut().unwrap().conditions {
+        condition.status = "True".into();
+        condition.reason = "AgentRunning".into();
+    }
+    world
+        .nodes()
+        .replace_status("n0", &Default::default(), &node)
+        .await
+        .unwrap();
+    world.agents[0].thaw();
+    world
+        .gone("silence", async || {
+            !world.events().await.contains(&"NodeBack n0".into())
+        })
+        .await;
+    let told = world.events().await.iter().filter(|e| e.ends_with("n0")).count();
+    assert_eq!(told, 2, "lost, and back");
+}
+
+#[tokio::test(start_paused = true)]
 async fn heartbeats_of_others_do_not_hide_a_silence() {
     let world = World::start(5, |_| Plan::Run).await;
     let leases: kube::Api<k8s_openapi::api::coordination::v1::Lease> =
@@ -256,6 +282,11 @@ async fn many_nodes_lost_at_once_end_nothing() {
         })
         .await;
     world.until_task(|t| t.phase() == TaskPhase::Rejected).await;
+    let events = world.events().await;
+    assert!(
+        !events.iter().any(|e| e.starts_with("NodeBack")),
+        "no storm: {events:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
