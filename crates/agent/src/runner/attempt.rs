@@ -339,6 +339,7 @@ impl<'a> Attempt<'a> {
         spent.cpu += ended.usage.cpu;
         spent.peak_memory = spent.peak_memory.max(ended.usage.peak_memory);
         self.run.containment.spare(&ended.detached);
+        self.run.containment.abandon(&ended.abandoned);
         if ended.abandoned.is_empty() {
             return Ok(ended);
         }

@@ -192,6 +192,31 @@ mod tests {
         );
     }
 
+    /// PowerShell itself runs where it is installed; here only what it is given.
+    #[test]
+    fn powershell_runs_the_untouched_file_by_a_static_wrapper() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("pwsh");
+        std::fs::write(&program, "").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = Some(folder.path().as_os_str());
+        let script = "Write-Output 'prüfung'";
+        let run = prepare(Some("pwsh"), script, Purpose::Script, folder.path(), path).unwrap();
+        let file = folder.path().join("script.ps1");
+        assert_eq!(
+            std::fs::read_to_string(&file).unwrap(),
+            script,
+            "no BOM for pwsh, nothing added"
+        );
+        assert_eq!(run.env[0], ("PROW_SCRIPT", file.into()));
+        let command = run.args.last().unwrap().to_str().unwrap();
+        assert!(
+            command.starts_with("$global:LASTEXITCODE = 125; & '")
+                && command.ends_with("'; exit $LASTEXITCODE")
+        );
+    }
+
     #[test]
     fn what_this_host_cannot_run_says_so() {
         for (shell, hint) in [

@@ -73,6 +73,7 @@ pub(super) async fn walk(run: &mut Run) -> Result<Finish, Error> {
         Some(recover) => Finish::failed(&recover.reason, recover.message.clone()),
         None => work(run).await?,
     };
+    finish.ends_all |= run.control.halt(None).is_some_and(|halt| halt.ends_all());
     if finish.ends_all {
         return Ok(finish);
     }

@@ -167,3 +167,24 @@ async fn a_step_adds_masks_of_its_own_that_work_at_once_and_later() {
         ("got ***\n", "*** again\n")
     );
 }
+
+/// SE-05.
+#[tokio::test]
+async fn a_runner_leaves_no_core_and_its_steps_may() {
+    let mut running = script("ulimit -c; while [ ! -e go ]; do sleep 0.01; done").start();
+    running.connect().await;
+    running.until("it runs", |r| !r.log("main").is_empty()).await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.spawned.identity.pid)).unwrap();
+    let core = limits
+        .lines()
+        .find(|l| l.starts_with("Max core file size"))
+        .unwrap();
+    assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
+    let own = std::process::Command::new("sh")
+        .args(["-c", "ulimit -c"])
+        .output()
+        .unwrap();
+    assert_eq!(running.log("main").into_bytes(), own.stdout);
+    std::fs::write(running.rig.dir.workspace().join("go"), "").unwrap();
+    running.finished().await;
+}

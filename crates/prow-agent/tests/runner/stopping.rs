@@ -3,6 +3,7 @@
 use crate::rig::{PROBE, Running, living, pids, steps};
 use agent::{local::FromAgent, platform};
 use serde_json::{Value as Json, json};
+use std::path::Path;
 
 async fn started(main: Json, job: Json) -> Running {
     let mut running = steps(main, job).start();
@@ -284,4 +285,42 @@ async fn a_runner_asked_to_end_interrupts_its_work_and_says_so() {
         .unwrap();
     let done = running.finished().await;
     assert_eq!(done.end(), ("Failed".into(), "Interrupted"));
+}
+
+/// CT-06. A frozen process of a version 1 freezer group cannot even be killed; needs the right to make one, else it is not run.
+#[tokio::test]
+async fn what_cannot_be_ended_is_abandoned_and_not_waited_for() {
+    let group = format!("/sys/fs/cgroup/freezer/prow-test-{}", std::process::id());
+    if std::fs::create_dir(&group).is_err() || !Path::new(&group).join("freezer.state").exists() {
+        eprintln!("not run: there is no freezer of cgroup version 1 for this account");
+        return;
+    }
+    let script = format!("echo $$ >{group}/tasks; echo ready; echo FROZEN >{group}/freezer.state");
+    let mut running = started(json!([{"name": "main", "script": script}]), undo_and_last()).await;
+    running
+        .until("it is frozen", |r| r.log("main").contains("ready"))
+        .await;
+    while !std::fs::read_to_string(format!("{group}/freezer.state"))
+        .unwrap()
+        .starts_with("FROZEN")
+    {
+        tokio::task::yield_now().await;
+    }
+    running.stop("Cancelled", 0, false).await;
+    let done = running.finished().await;
+    let frozen = std::fs::read_to_string(format!("{group}/tasks")).unwrap();
+    std::fs::write(format!("{group}/freezer.state"), "THAWED").unwrap();
+    while std::fs::remove_dir(&group).is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(done.end(), ("Failed".into(), "Abandoned"));
+    assert_eq!(
+        done.steps(),
+        ["main Failed/Abandoned", "undo Succeeded", "last Succeeded"]
+    );
+    assert!(
+        done.status.message.contains(frozen.trim()),
+        "{} names not {frozen}",
+        done.status.message
+    );
 }

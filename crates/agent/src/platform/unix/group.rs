@@ -18,8 +18,8 @@ use rustix::{
     io::Errno,
     pipe::{PipeFlags, pipe_with},
     process::{
-        Signal, WaitId, WaitIdOptions, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
-        setsid, waitid,
+        Resource, Rlimit, Signal, WaitId, WaitIdOptions, getpid, getppid, getrlimit, set_child_subreaper,
+        set_parent_process_death_signal, setrlimit, setsid, waitid,
     },
 };
 use std::{
@@ -74,18 +74,31 @@ pub struct Containment {
     cgroup: Option<String>,
     reaper: Reaper,
     detached: BTreeSet<u32>,
+    abandoned: BTreeSet<u32>,
     tries: u32,
+    core: Rlimit,
 }
 
 impl Containment {
     /// Takes hold of everything this process will start. Call it on the main thread, once.
     pub fn new(uid: &str, control_groups: bool) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
+        // secrets are in this process's memory: it leaves no core behind, its steps may
+        let core = getrlimit(Resource::Core);
+        setrlimit(
+            Resource::Core,
+            Rlimit {
+                current: Some(0),
+                ..core
+            },
+        )?;
         Ok(Self {
             cgroup: control_groups.then(|| cgroup::create(uid)).flatten(),
             reaper: Reaper::start()?,
             detached: BTreeSet::new(),
+            abandoned: BTreeSet::new(),
             tries: 0,
+            core,
         })
     }
 
@@ -111,8 +124,9 @@ impl Containment {
         Ok(Group {
             cgroup,
             reaper: self.reaper.clone(),
-            spared: self.detached.clone(),
+            spared: self.detached.union(&self.abandoned).copied().collect(),
             session: None,
+            core: self.core,
         })
     }
 
@@ -121,13 +135,19 @@ impl Containment {
         self.detached.extend(processes.iter().map(|p| p.pid));
     }
 
-    /// All that still lives, as a group to be ended.
+    /// Gives up on processes that could not be ended: nobody waits for them again.
+    pub fn abandon(&mut self, processes: &[Process]) {
+        self.abandoned.extend(processes.iter().map(|p| p.pid));
+    }
+
+    /// All that still lives, but for what was given up, as a group to be ended.
     pub fn rest(&self) -> Group {
         Group {
             cgroup: self.cgroup.clone(),
             reaper: self.reaper.clone(),
-            spared: BTreeSet::new(),
+            spared: self.abandoned.clone(),
             session: None,
+            core: self.core,
         }
     }
 }
@@ -147,6 +167,7 @@ pub struct Group {
     spared: BTreeSet<u32>,
     /// Pid of the first process, which leads the session.
     session: Option<u32>,
+    core: Rlimit,
 }
 
 /// A started process with its output.
@@ -177,8 +198,10 @@ impl Group {
             .stdin(Stdio::null())
             .stdout(child_stdout)
             .stderr(child_stderr);
+        let core = self.core;
         let enter = move || {
             setsid()?;
+            setrlimit(Resource::Core, core)?;
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if getppid() != Some(parent) {
                 return Err(rustix::io::Errno::SRCH.into()); // the runner died before the line above
