@@ -1,0 +1,167 @@
+//! Puts a process of a step together: program, arguments, environment, folder, limits.
+
+use super::{Attempt, Cut, MASK, OUTPUT, Outcome};
+use crate::{
+    platform::{self, Launch, Limits},
+    runner::{
+        environment::{Environment, Secrets, Unusable},
+        scope,
+        shell::{self, Purpose},
+    },
+};
+use api::expr::{Scope, Template};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+
+/// What of a step is run.
+#[derive(Clone, Copy)]
+pub(super) enum What<'a> {
+    Command,
+    Script(&'a str, Purpose),
+}
+
+impl Attempt<'_> {
+    pub(super) fn limits(&self) -> Limits {
+        let limits = self.step.resources.as_ref().map(|r| &r.limits);
+        let of = |name: &str| limits.and_then(|l| l.get(name));
+        Limits {
+            memory: of("memory").and_then(api::quantity::Quantity::value),
+            cpu_milli: of("cpu").and_then(api::quantity::Quantity::milli),
+        }
+    }
+
+    /// Puts a process together: environment, folder, program, arguments.
+    pub(super) fn launch(&self, what: What<'_>, secrets: Secrets) -> Result<Launch, Cut> {
+        let scope = scope::of(self.run);
+        let fields = self.fields();
+        let env = self.environment(secrets, &fields, &scope)?;
+        let failed = |message: String| Cut::from(Outcome::failed("StartFailed", message));
+        let dir = self.working_dir(&scope).map_err(failed)?;
+        let (program, args, further) = match what {
+            What::Command => {
+                let words = self.step.command.iter().chain(&self.step.args);
+                let mut words = words
+                    .map(|w| env.argument(w))
+                    .collect::<Result<Vec<_>, _>>()
+                    .map_err(failed)?;
+                let name = words.remove(0);
+                let name = name
+                    .to_str()
+                    .ok_or_else(|| failed("the program's name is not UTF-8".to_owned()))?;
+                let program = platform::find_program(name, env.path(), &dir).map_err(failed)?;
+                (program, words, Vec::new())
+            }
+            What::Script(script, purpose) => {
+                let shell = self.step.shell.as_deref();
+                let run = shell::prepare(shell, script, purpose, &self.folder, env.path()).map_err(failed)?;
+                let mut args = run.args;
+                if purpose == Purpose::Script {
+                    for arg in &self.step.args {
+                        args.push(env.argument(arg).map_err(failed)?);
+                    }
+                }
+                (run.program, args, run.env)
+            }
+        };
+        let mut env = env.into_vars();
+        env.extend(further.into_iter().map(|(n, v)| (n.to_owned(), v)));
+        for file in [OUTPUT, MASK] {
+            let path = self.folder.join(file);
+            platform::write_private(&path, b"").map_err(|e| failed(format!("{}: {e}", path.display())))?;
+        }
+        Ok(Launch {
+            program,
+            args,
+            env,
+            dir,
+        })
+    }
+
+    fn working_dir(&self, scope: &Scope) -> Result<PathBuf, String> {
+        let root = self.run.dir.workspace();
+        let Some(dir) = &self.step.working_dir else {
+            return Ok(root);
+        };
+        let dir = Template::parse(dir)
+            .and_then(|t| t.render(scope))
+            .map_err(|e| format!("workingDir: {e}"))?;
+        let path = root.join(&dir);
+        if path.is_dir() {
+            Ok(path)
+        } else {
+            Err(format!("workingDir: there is no folder {}", path.display()))
+        }
+    }
+
+    fn environment<'e>(
+        &'e self,
+        secrets: Secrets,
+        fields: &'e BTreeMap<&'static str, String>,
+        scope: &'e Scope,
+    ) -> Result<Environment<'e>, Unusable> {
+        let spec = &self.run.spec;
+        let mut env = Environment::new(
+            self.run.environment.clone(),
+            &self.fetched,
+            secrets,
+            fields,
+            scope,
+        );
+        env.params(&spec.params)?;
+        // what is always set comes first, so that it can be referred to, and last, so that it cannot be replaced
+        env.always(self.always());
+        env.from(&spec.env_from)?;
+        env.variables(&spec.env)?;
+        env.from(&self.step.env_from)?;
+        env.variables(&self.step.env)?;
+        env.always(self.always());
+        Ok(env)
+    }
+
+    fn fields(&self) -> BTreeMap<&'static str, String> {
+        let task = &self.run.task;
+        BTreeMap::from([
+            ("metadata.name", task.name().to_owned()),
+            ("metadata.namespace", task.namespace().to_owned()),
+            ("metadata.uid", task.uid().to_owned()),
+            ("spec.nodeName", task.spec.node_name.clone()),
+        ])
+    }
+
+    fn always(&self) -> Vec<(&'static str, OsString)> {
+        let (task, dir) = (&self.run.task, &self.run.dir);
+        let spec = &task.spec;
+        let window = spec
+            .window_end
+            .as_ref()
+            .map(|t| t.0.to_string())
+            .unwrap_or_default();
+        let checkpoint = dir.data().checkpoint(&spec.job_ref.uid, spec.index);
+        let mut vars: Vec<(&'static str, OsString)> = vec![
+            ("CI", "true".into()),
+            ("PROW_JOB", spec.job_ref.name.clone().into()),
+            ("PROW_TASK", task.name().into()),
+            ("PROW_TASK_UID", dir.uid().into()),
+            ("PROW_STEP", self.step.name.clone().into()),
+            ("PROW_NODE", spec.node_name.clone().into()),
+            ("PROW_NODE_FQDN", self.run.fqdn.clone().into()),
+            ("PROW_NAMESPACE", task.namespace().into()),
+            ("PROW_TASK_INDEX", spec.index.to_string().into()),
+            ("PROW_TASK_COUNT", spec.count.to_string().into()),
+            ("PROW_ATTEMPT", spec.attempt.to_string().into()),
+            ("PROW_WORKSPACE", dir.workspace().into()),
+            ("PROW_CHECKPOINT", checkpoint.into()),
+            ("PROW_WINDOW_END", window.into()),
+            (
+                "PROW_SCHEDULED_TIME",
+                scope::annotation(self.run, scope::SCHEDULED_TIME).into(),
+            ),
+            ("PROW_OUTPUT", self.folder.join(OUTPUT).into()),
+            ("PROW_MASK", self.folder.join(MASK).into()),
+        ];
+        let trace = scope::annotation(self.run, scope::TRACE);
+        if !trace.is_empty() {
+            vars.push(("TRACEPARENT", trace.into()));
+        }
+        vars
+    }
+}
