@@ -10,6 +10,7 @@
 //!
 //! Killing it at any moment loses nothing: what it knows is in the folders of the tasks, and [`recovery`] reads it back.
 
+mod abandoned;
 mod attend;
 mod capacity;
 mod claim;
@@ -101,6 +102,7 @@ pub async fn run(
         clock,
         settings,
         kept: cleanup::Kept::default(),
+        abandoned: abandoned::Abandoned::default(),
     });
     let (pressure, pressed) = watch::channel(false);
     let supervised = supervisor::run(host.clone());
@@ -110,6 +112,7 @@ pub async fn run(
         () = node_status::run(host.clone(), pressed) => Ok(()),
         () = enrol::renew_forever(&host.home, &host.server, &host.node, &*host.clock) => Ok(()),
         () = cleanup::run(&host, &pressure) => Ok(()),
+        () = host.abandoned.run() => Ok(()),
         () = &mut shutdown => Ok(()),
     };
     if platform::is_shutting_down() {

@@ -28,10 +28,12 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
     let Ok(facts) = collected else { return };
     let nodes: Api<Node> = Api::all(host.client.clone());
     let mut renewals = host.renewals.clone();
+    let mut abandoned = host.abandoned.left();
     let mut backoff = Backoff::new(Duration::from_secs(30));
     loop {
         let low = *pressure.borrow_and_update();
-        match write(&host, &nodes, &facts, low).await {
+        let left = abandoned.borrow_and_update().join(", ");
+        match write(&host, &nodes, &facts, low, &left).await {
             Ok(()) => backoff.reset(),
             Err(error) => {
                 tracing::warn!(node = host.node, error = %chain(&error), "the Node's status was not written");
@@ -47,6 +49,7 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => break,
                 Ok(()) = pressure.changed() => break,
+                Ok(()) = abandoned.changed() => break,
                 Ok(()) = renewals.changed() => {
                     // After a gap the node may have been given up: say that it is back.
                     let now = renewals.borrow().sent_at;
@@ -64,6 +67,7 @@ async fn write(
     nodes: &Api<Node>,
     facts: &NodeStatus,
     low_disk: bool,
+    abandoned: &str,
 ) -> Result<(), kube::Error> {
     let limit = Duration::from_secs(15);
     let slow = |_| kube::Error::Service("no answer in time".into());
@@ -103,6 +107,17 @@ async fn write(
                 "ClockRight",
                 "the host's clock agrees with the server's".to_owned(),
             ),
+        ),
+        (
+            "Degraded",
+            !abandoned.is_empty(),
+            (
+                "ProcessesLeft",
+                format!(
+                    "processes of ended tasks that cannot be ended: {abandoned}; a restart of the host helps"
+                ),
+            ),
+            ("NothingLeft", "no ended task left a process behind".to_owned()),
         ),
         (
             "RunnersDieWithAgent",

@@ -181,6 +181,7 @@ impl Life {
     }
 
     pub(super) fn keep(&self) {
+        self.host.abandoned.consider(self.dir.uid(), &self.local);
         if self.journal.is_some() {
             let last = self.local.agent.last().map(|entry| entry.at.0);
             self.host
