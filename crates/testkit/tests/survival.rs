@@ -34,7 +34,7 @@ impl Held {
     fn step(&self) -> Value {
         let (started, go) = (self.started.display(), self.go.display());
         let script = format!(
-            "echo \"$PROW_TASK $PROW_NODE\" >> '{started}'; while [ ! -e '{go}' ]; do sleep 0.05; done; echo done"
+            "echo \"$PROW_TASK $PROW_NODE\" >> '{started}'; while [ ! -e '{go}' ]; do sleep 0.05 || :; done; echo done"
         );
         json!({"name": "hold", "script": script})
     }

@@ -110,7 +110,7 @@ async fn what_the_host_has_no_room_for_is_rejected_at_no_cost() {
     agent.arguments = vec!["--slots".into(), "1".into()];
     agent.start();
     let script = format!(
-        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done",
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done",
         at.display()
     );
     let job = world.script("full", &script).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 fn slow(folder: &std::path::Path) -> String {
     let at = folder.display();
     format!(
-        "echo run >> {at}/runs; echo before; touch {at}/begun; while [ ! -e {at}/go ]; do sleep 0.05; done; echo after"
+        "echo run >> {at}/runs; echo before; touch {at}/begun; while [ ! -e {at}/go ]; do sleep 0.05 || :; done; echo after"
     )
 }
 

@@ -9,7 +9,7 @@ async fn work_goes_on_while_the_server_is_away_and_is_told_afterwards() {
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
     let script = format!(
-        "echo before; touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; i=0; while [ $i -lt 3000 ]; do echo \"line $i\"; i=$((i+1)); done",
+        "echo before; touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done; i=0; while [ $i -lt 3000 ]; do echo \"line $i\"; i=$((i+1)); done",
         at.display()
     );
     let job = world.script("away", &script).await;
@@ -39,7 +39,7 @@ async fn an_agent_that_died_while_cut_off_ships_its_spool_when_it_is_back() {
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
     let script = format!(
-        "echo before; touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; echo after",
+        "echo before; touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done; echo after",
         at.display()
     );
     let job = world.script("spool", &script).await;
@@ -61,7 +61,7 @@ async fn a_frozen_agent_thaws_and_tells_the_result() {
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
     let script = format!(
-        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; echo run >> {0}/runs",
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done; echo run >> {0}/runs",
         at.display()
     );
     let job = world.script("frozen", &script).await;
@@ -82,7 +82,7 @@ async fn a_task_ended_while_its_agent_was_away_is_ended_there_too_and_its_result
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
     let script = format!(
-        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done",
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done",
         at.display()
     );
     let job = world.script("late", &script).await;

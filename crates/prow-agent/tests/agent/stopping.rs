@@ -104,7 +104,7 @@ async fn stopping_the_agent_leaves_the_work_alone() {
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
     let script = format!(
-        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05; done; echo done",
+        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done; echo done",
         at.display()
     );
     let job = world.script("left", &script).await;

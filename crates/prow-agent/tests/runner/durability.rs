@@ -26,7 +26,7 @@ async fn a_second_runner_is_refused_while_the_first_lives_and_after_it() {
     let rig = Rig::new(json!({}));
     let file = rig.path("ran");
     let mut running = script(&format!(
-        "echo x >>{file}; echo on; while [ ! -e go ]; do sleep 0.01; done"
+        "echo x >>{file}; echo on; while [ ! -e go ]; do sleep 0.01 || :; done"
     ))
     .start();
     running.connect().await;
@@ -110,7 +110,7 @@ async fn steps_go_on_while_no_agent_is_there() {
 async fn a_new_agent_takes_over_in_the_middle_of_a_step() {
     let rig = steps(
         json!([
-            {"name": "main", "script": "echo one; while [ ! -e go ]; do sleep 0.01; done; echo two; exit 5"},
+            {"name": "main", "script": "echo one; while [ ! -e go ]; do sleep 0.01 || :; done; echo two; exit 5"},
         ]),
         json!({}),
     );

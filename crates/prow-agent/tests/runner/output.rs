@@ -71,7 +71,8 @@ async fn utf16_output_becomes_readable() {
 
 #[tokio::test]
 async fn a_prompt_is_seen_before_its_line_ends() {
-    let mut running = script("printf 'name? '; while [ ! -e go ]; do sleep 0.01; done; echo bob").start();
+    let mut running =
+        script("printf 'name? '; while [ ! -e go ]; do sleep 0.01 || :; done; echo bob").start();
     running.connect().await;
     running
         .until("the prompt is shown", |r| r.log("main") == "name? ")

@@ -171,7 +171,7 @@ async fn a_step_adds_masks_of_its_own_that_work_at_once_and_later() {
 /// SE-05.
 #[tokio::test]
 async fn a_runner_leaves_no_core_and_its_steps_may() {
-    let mut running = script("ulimit -c; while [ ! -e go ]; do sleep 0.01; done").start();
+    let mut running = script("ulimit -c; while [ ! -e go ]; do sleep 0.01 || :; done").start();
     running.connect().await;
     running.until("it runs", |r| !r.log("main").is_empty()).await;
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.spawned.identity.pid)).unwrap();

@@ -71,7 +71,7 @@ async fn a_step_that_ignores_the_signal_is_ended_after_the_grace() {
 async fn pre_stop_runs_before_the_signal() {
     let step = json!([{
         "name": "main",
-        "script": "trap 'cat stopping; exit 0' TERM; echo ready; while :; do sleep 0.01; done",
+        "script": "trap 'cat stopping; exit 0' TERM; echo ready; while :; do sleep 0.01 || :; done",
         "preStop": {"script": "echo told > stopping; echo from pre-stop"},
     }]);
     let mut running = started(step, json!({})).await;
@@ -87,7 +87,7 @@ async fn pre_stop_runs_before_the_signal() {
 async fn a_step_may_choose_its_signal() {
     for (signal, name) in [("CtrlC", "INT"), ("Close", "HUP"), ("CtrlBreak", "TERM")] {
         let script =
-            format!("trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.01; done");
+            format!("trap 'echo got {name}; exit 0' {name}; echo ready; while :; do sleep 0.01 || :; done");
         let mut running = started(
             json!([{"name": "main", "script": script, "stopSignal": signal}]),
             json!({}),
