@@ -177,3 +177,40 @@ async fn a_restarted_agent_takes_its_lease_back_at_once() {
         agent.words()
     );
 }
+
+/// The end was told in a write whose answer was lost, then the agent died: the logs were never shipped and the Task waited for them for ever.
+#[tokio::test]
+async fn logs_are_shipped_though_an_earlier_agent_had_told_the_end() {
+    let world = World::start().await;
+    let at = world.folder.path().to_owned();
+    let mut agent = world.agent("web1").await;
+    let job = world.script("pending", &slow(&at)).await;
+    let task = world.bind(&job, "web1", 0).await;
+    appears(&at.join("begun")).await;
+    world
+        .until(&task, |task| task.phase() == TaskPhase::Running)
+        .await;
+    world.door.shut();
+    agent.kill();
+    kill(runner(&agent, &task));
+    let log = agent.task(&task).join("steps/00-main/log.cri");
+    let size = std::fs::metadata(log).unwrap().len();
+    world
+        .write_status(
+            &task,
+            json!({"phase": "Failed", "reason": "RunnerLost", "logsPending": true,
+                "steps": [{"name": "main", "phase": "Failed", "logBytes": size}]}),
+        )
+        .await;
+    world.door.open();
+    agent.start();
+    let whole = world
+        .until(&task, |task| {
+            task.status.as_ref().is_some_and(|s| !s.logs_pending)
+        })
+        .await;
+    let status = whole.status.unwrap();
+    assert_eq!(status.reason, "RunnerLost");
+    assert!(status.late_report.is_none());
+    assert_eq!(world.log(&task, "main").await, "before\n");
+}

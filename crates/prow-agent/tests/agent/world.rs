@@ -231,7 +231,13 @@ impl World {
 
     /// Ends a Task as controllers do.
     pub async fn end_from_above(&self, task: &Task, phase: TaskPhase, reason: &str) {
-        let patch = Patch::Merge(json!({"status": {"phase": phase, "reason": reason}}));
+        self.write_status(task, json!({"phase": phase, "reason": reason}))
+            .await;
+    }
+
+    /// Writes fields of a Task's status.
+    pub async fn write_status(&self, task: &Task, status: Value) {
+        let patch = Patch::Merge(json!({"status": status}));
         let params = PatchParams::default();
         self.api()
             .patch_status(task.name(), &params, &patch)

@@ -116,44 +116,61 @@ impl Life {
         status.logs_pending = !shipped;
         let phase = status.phase;
         tracing::info!(task = self.task.name(), ?phase, reason = status.reason, "ended");
-        match voice.reporter.end(status).await {
-            Told::Gone => self.record(AgentRecord::Dropped)?,
-            told => {
-                self.record(AgentRecord::Reported { phase })?;
-                if !shipped {
-                    voice.shipper.finish().await;
-                    if told == Told::Acknowledged {
-                        logs_complete(&self.host, &self.task).await;
-                    }
-                    self.record(AgentRecord::Shipped)?;
-                }
-            }
+        let told = voice.reporter.end(status).await;
+        if told == Told::Gone {
+            self.record(AgentRecord::Dropped)?;
+            self.keep();
+            return Ok(());
         }
+        self.record(AgentRecord::Reported { phase })?;
+        if !shipped {
+            voice.shipper.finish().await;
+            if told == Told::Acknowledged {
+                logs_complete(&self.host, &self.task).await;
+            }
+            self.record(AgentRecord::Shipped)?;
+        }
+        // Said by an earlier agent whose word we only repeated.
+        self.say_logs_are_complete().await;
         self.keep();
         Ok(())
     }
 
-    /// The server has ended the Task, or does not know it: tells a result that came too late, ships what it takes.
+    /// The server has ended the Task, or does not know it: tells a result that came too late, ships the logs it still waits for.
     pub(super) async fn wind_up(&mut self, exists: bool) -> Result<(), Error> {
         if self.journal.is_none() {
             return Ok(());
         }
+        self.see_the_tree_gone().await;
         if !exists {
-            self.see_the_tree_gone().await;
             self.record(AgentRecord::Dropped)?;
-        } else if self.local.is_reported() {
-            let mut voice = self.voice(true);
-            voice.shipper.finish().await;
-            logs_complete(&self.host, &self.task).await;
-            self.record(AgentRecord::Shipped)?;
-        } else if let Some(status) = self.local.finished() {
-            return self.end(status, true).await;
-        } else {
-            self.see_the_tree_gone().await;
-            self.record(AgentRecord::Dropped)?;
+            self.keep();
+            return Ok(());
         }
+        if let Some(status) = self.local.finished().filter(|_| !self.local.is_reported()) {
+            return self.end(status, true).await;
+        }
+        // Told by an earlier agent, perhaps in a write whose answer was lost, or ended by others.
+        let mut voice = self.voice(true);
+        voice.shipper.finish().await;
+        self.say_logs_are_complete().await;
+        self.record(AgentRecord::Shipped)?;
+        self.record(AgentRecord::Reported {
+            phase: self.task.phase(),
+        })?;
         self.keep();
         Ok(())
+    }
+
+    async fn say_logs_are_complete(&self) {
+        if self
+            .task
+            .status
+            .as_ref()
+            .is_some_and(|status| status.logs_pending)
+        {
+            logs_complete(&self.host, &self.task).await;
+        }
     }
 
     /// The size of a log is its end for whoever follows it; a runner that was killed could not tell it.
