@@ -7,6 +7,9 @@ use serde::{Serialize, de::DeserializeOwned};
 pub trait Resource:
     kube::CustomResourceExt + Serialize + DeserializeOwned + Clone + Send + Sync + 'static
 {
+    /// Whether names must be DNS labels (at most 63 characters, no dots), as parts of other names are made of them.
+    const LABEL_NAME: bool = false;
+
     /// Makes a new object ready to be stored: finalizers, who asked. Runs before validation.
     fn prepare_create(&mut self, _user: &Identity) {}
 

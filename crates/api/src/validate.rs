@@ -32,6 +32,8 @@ fn track(metadata: &mut ObjectMeta) {
 }
 
 impl Resource for Job {
+    const LABEL_NAME: bool = true;
+
     fn prepare_create(&mut self, user: &Identity) {
         track(&mut self.metadata);
         self.spec.requested_by = Some(RequestedBy {

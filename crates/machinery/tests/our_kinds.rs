@@ -194,3 +194,18 @@ fn a_job_in_a_table() {
         (json!("Window"), json!("3m20s"), Value::Null)
     );
 }
+
+/// A Job's name is part of its Tasks' names; two rules that said so each reported a bad one.
+#[test]
+fn a_bad_name_is_reported_once() {
+    let jobs = kind::<Job>();
+    for name in ["Bad_Name", "with.dot", &"a".repeat(64)] {
+        let mut object = decoded(json!({"steps": [{"name": "run", "script": "true"}]}));
+        object["metadata"]["name"] = json!(name);
+        let mut errors = machinery::metadata::validate(&jobs, &object);
+        errors.extend(jobs.strategy.validate_create(&object));
+        let found: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("metadata.name: "), "{found:?}");
+    }
+}

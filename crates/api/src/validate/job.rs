@@ -15,15 +15,6 @@ const MAX_STEPS: usize = 200;
 
 pub(super) fn validate(job: &Job, errors: &mut Errors) {
     let path = Path::new("spec");
-    if let Some(name) = &job.metadata.name
-        && !names::is_dns_label(name)
-    {
-        errors.invalid(
-            &Path::new("metadata").child("name"),
-            name,
-            "must be a DNS label: at most 63 of a-z, 0-9 and \"-\", with a letter or digit at both ends",
-        );
-    }
     how_many(&job.spec, &path, errors);
     placement::validate(&job.spec, &path, errors);
     when(&job.spec, &path, errors);

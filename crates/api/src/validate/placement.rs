@@ -59,7 +59,7 @@ pub(super) fn selector(selector: &LabelSelector, path: &Path, errors: &mut Error
         if matches!(one.operator, Operator::Gt | Operator::Lt) {
             errors.invalid(
                 &path.child("operator"),
-                "Gt, Lt",
+                format_args!("{:?}", one.operator),
                 "compare numbers in node affinity only",
             );
         }

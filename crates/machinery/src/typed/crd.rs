@@ -3,7 +3,7 @@
 use super::{Rules, Typed};
 use crate::{
     core_kinds::definitions,
-    kind::{Cell, Column, Context, Kind, Scope, Storage},
+    kind::{Cell, Column, Context, Kind, NameRule, Scope, Storage},
     schema::{REFERENCE, Schema},
 };
 use api::{Resource, field::Errors};
@@ -43,6 +43,14 @@ impl<T: Resource> Rules for OfResource<T> {
 
     fn warnings(&self, object: &T) -> Vec<String> {
         object.warnings()
+    }
+
+    fn name_rule(&self) -> NameRule {
+        if T::LABEL_NAME {
+            NameRule::Label
+        } else {
+            NameRule::Subdomain
+        }
     }
 }
 
