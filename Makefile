@@ -8,7 +8,7 @@ ROUNDS ?= 2
 export ROUNDS
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "%-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build prow, prow-agent and prow-bench for use, into target/release
 	cargo build --release --locked -p prow -p prow-agent -p prow-bench
@@ -21,6 +21,12 @@ check: ## Format, lints, unit and integration tests
 
 test: ## Every suite
 	@scripts/test
+
+windows: ## Build prow-agent.exe and prow.exe into target/windows
+	@scripts/windows/build
+
+test-windows: ## The Windows build's suites under Wine
+	@scripts/windows/test
 
 soak: ## The crash and chaos suites at full length; ROUNDS=n to choose
 	@ROUNDS=$(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),100) scripts/soak
