@@ -4,7 +4,15 @@ import pathlib
 
 import pytest
 
-FOLDERS = sorted({path.parent for path in (pathlib.Path(__file__).resolve().parent.parent.parent / "examples").rglob("*.yaml")})
+EXAMPLES = pathlib.Path(__file__).resolve().parent.parent.parent / "examples"
+# those for Windows run in tests/windows, against an agent there
+WINDOWS = EXAMPLES / "windows"
+FOLDERS = sorted({path.parent for path in EXAMPLES.rglob("*.yaml")} - {WINDOWS})
+
+
+@pytest.mark.parametrize("file", sorted(WINDOWS.glob("*.yaml")), ids=lambda file: file.name)
+def test_an_example_for_windows_is_accepted(kubectl, file):
+    kubectl("apply", "--dry-run=server", "-f", file)
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
