@@ -6,5 +6,7 @@
 
 mod error;
 mod handle;
+pub mod registry;
+mod wide;
 
 pub use error::{Error, Result};
