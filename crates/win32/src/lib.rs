@@ -4,9 +4,21 @@
 //! agent makes of these things is in `agent::platform::windows`.
 #![cfg(windows)]
 
+pub mod environment;
 mod error;
+mod folder;
 mod handle;
+pub mod path;
+mod patience;
+pub mod pipe;
+pub mod private;
 pub mod registry;
+pub mod security;
+pub mod system;
+pub mod version;
+pub mod volume;
 mod wide;
 
 pub use error::{Error, Result};
+pub use folder::{Folder, Kind};
+pub use patience::patiently;
