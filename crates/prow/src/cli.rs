@@ -80,6 +80,8 @@ pub enum Command {
     Dev(dev::Dev),
     /// Run the server
     Server(server::ServerCommand),
+    /// Run scheduler and controllers apart from the server
+    Controllers(controllers::Controllers),
     /// Print a completion script for a shell
     Completion(completion::Completion),
     /// Print the versions of this program and of the server
@@ -108,6 +110,7 @@ impl Cli {
             Command::Node(c) => c.run(global).await,
             Command::Dev(c) => c.run().await,
             Command::Server(c) => c.run().await,
+            Command::Controllers(c) => c.run(global).await,
             Command::Completion(c) => c.run(),
             Command::Version(c) => c.run(global).await,
         }

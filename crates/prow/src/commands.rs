@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod cancel;
 pub mod completion;
+pub mod controllers;
 pub mod cordon;
 pub mod delete;
 pub mod describe;

@@ -4,6 +4,7 @@
 //! memory, make what every installation has ([`first_start`]), start the parts that speak to it ([`parts`]), write the administrator's
 //! kubeconfig, listen. [`Running::stop`] undoes it the other way round.
 
+pub mod control;
 mod first_start;
 mod history;
 mod kubeconfig;
@@ -49,6 +50,9 @@ pub struct Tuning {
     /// How many finished Jobs a namespace keeps
     #[arg(long, value_name = "COUNT", default_value_t = 20_000, help_heading = "Tuning")]
     pub max_finished: u32,
+    /// How long a leader that has vanished still counts as leading
+    #[arg(long, value_name = "SECONDS", default_value_t = 15, value_parser = clap::value_parser!(u32).range(3..), help_heading = "Tuning")]
+    pub leader_lease_seconds: u32,
 }
 
 /// How a server is started.
@@ -61,6 +65,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// Whether every namespace may run on every node.
     pub open_access: bool,
+    /// Whether scheduler and controllers run here, while this process leads.
+    pub controllers: bool,
     /// Times and bounds.
     pub tuning: Tuning,
 }
@@ -123,7 +129,7 @@ impl Running {
         };
         let api = apiserver::Server::start(store.clone(), kinds, api_options).await?;
         first_start::make(&api, options.open_access).await?;
-        let parts = parts::Parts::start(&api, data, &options.tuning)?;
+        let parts = parts::Parts::start(&api, options)?;
 
         let url = listen::url(address);
         let kubeconfig = state::kubeconfig(data);

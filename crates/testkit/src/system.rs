@@ -35,6 +35,12 @@ impl Options {
         }
     }
 
+    /// A further flag without a value.
+    pub fn switch(mut self, name: &str) -> Self {
+        self.flags.push(name.to_owned());
+        self
+    }
+
     /// A further flag with its value.
     pub fn flag(mut self, name: &str, value: impl ToString) -> Self {
         self.flags.extend([name.to_owned(), value.to_string()]);

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use api::{Job, Task, job::JobPhase, task::TaskPhase};
+use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, PostParams},
@@ -306,4 +307,97 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A process that schedules and controls apart from the server. Its folder makes it one of the system's, to be killed with it.
+struct Control(tokio::process::Child);
+
+impl Control {
+    async fn start(system: &System, name: &str) -> Result<Self> {
+        let log = fs::File::create(system.folder().join(name))?;
+        let mut command = tokio::process::Command::new(program("prow")?);
+        command
+            .arg("controllers")
+            .arg("--kubeconfig")
+            .arg(system.kubeconfig());
+        command.args(["--leader-lease-seconds", "3", "--node-lost-seconds", "4"]);
+        let child = command.stderr(log).kill_on_drop(true).spawn();
+        Ok(Self(child.context("prow controllers cannot be started")?))
+    }
+
+    fn process(&self) -> Result<Process> {
+        Ok(Process(self.0.id().context("it has ended")?))
+    }
+}
+
+async fn leads(client: &Client, is_met: impl Fn(&str, i32) -> bool) -> Result<String> {
+    let leases: Api<Lease> = Api::namespaced(client.clone(), "prow-system");
+    let facts = |lease: &Lease| {
+        let spec = lease.spec.clone().unwrap_or_default();
+        (
+            spec.holder_identity.unwrap_or_default(),
+            spec.lease_transitions.unwrap_or_default(),
+        )
+    };
+    let lease = wait::until(&leases, "prow-control", |lease| {
+        let (holder, transitions) = facts(lease);
+        !holder.is_empty() && is_met(&holder, transitions)
+    });
+    Ok(facts(&lease.await?).0)
+}
+
+/// CP-06.
+#[tokio::test]
+async fn a_frozen_leader_is_followed_and_does_no_harm_when_it_thaws() -> Result<()> {
+    let options = Options::agents(1)
+        .flag("--renew-seconds", 1)
+        .switch("--no-controllers");
+    let mut system = System::start(options).await?;
+    let client = system.client().await?;
+    let mut first = Control::start(&system, "first.log").await?;
+    let leader = leads(&client, |_, _| true).await?;
+    let mut second = Control::start(&system, "second.log").await?;
+    wait::nodes_ready(&client, 1).await?;
+    let held = Held::new(&system, "held");
+    let spec =
+        json!({"completionMode": "Indexed", "completions": 6, "parallelism": 2, "steps": [held.step()]});
+    let job = create(&client, "held", spec).await?;
+    wait::until(
+        &Api::<Job>::namespaced(client.clone(), NAMESPACE),
+        job.name(),
+        |job| job.status.as_ref().is_some_and(|status| status.active == 2),
+    )
+    .await?;
+    first.process()?.freeze();
+    let next = leads(&client, |holder, _| holder != leader).await?;
+    held.let_go()?;
+    wait::until(
+        &Api::<Job>::namespaced(client.clone(), NAMESPACE),
+        job.name(),
+        |job| job.status.as_ref().is_some_and(|status| status.succeeded >= 3),
+    )
+    .await?;
+    first.process()?.thaw();
+    let job = wait::finished(&client, NAMESPACE, "held").await?;
+    let status = job.status.clone().unwrap_or_default();
+    ensure!((status.succeeded, status.retries) == (6, 0), "{status:#?}");
+    ensure!(tasks_of(&client, &job).await?.len() == 6, "one Task an index");
+    ensure!(held.starts() == 6, "each ran once");
+    // the thawed one stands by, and leads again when the second is gone
+    second.0.kill().await?;
+    leads(&client, |holder, transitions| {
+        holder == leader && transitions >= 2
+    })
+    .await?;
+    ensure!(next != leader);
+    create(
+        &client,
+        "after",
+        json!({"steps": [{"name": "run", "script": "true"}]}),
+    )
+    .await?;
+    wait::finished(&client, NAMESPACE, "after").await?;
+    first.process()?.terminate();
+    ensure!(first.0.wait().await?.success(), "it ends in order");
+    system.stop().await
 }

@@ -23,6 +23,9 @@ pub struct Dev {
     /// How many agents
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     agents: u32,
+    /// Leave scheduling and controlling to `prow controllers` elsewhere
+    #[arg(long, hide = true)]
+    no_controllers: bool,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -35,6 +38,7 @@ impl Dev {
             listen: self.listen,
             names: Vec::new(),
             open_access: true,
+            controllers: !self.no_controllers,
             tuning: self.tuning,
         };
         dev::run(options, self.agents).await

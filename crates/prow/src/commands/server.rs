@@ -21,6 +21,9 @@ pub struct ServerCommand {
     /// A further name or address of this server, for its certificate; may be repeated
     #[arg(long = "tls-san", value_name = "NAME")]
     tls_san: Vec<String>,
+    /// Leave scheduling and controlling to `prow controllers` elsewhere
+    #[arg(long)]
+    no_controllers: bool,
     #[command(flatten)]
     tuning: Tuning,
 }
@@ -33,6 +36,7 @@ impl ServerCommand {
             listen: self.listen,
             names: self.tls_san,
             open_access: false,
+            controllers: !self.no_controllers,
             tuning: self.tuning,
         })
         .await

@@ -1,20 +1,16 @@
 //! The parts beside the API server: they speak to it as clients of their own, in this process, and share one watch a kind.
 
-use super::Tuning;
+use super::{Options, control};
 use anyhow::{Context, Result, anyhow};
-use api::{clock::SystemClock, identity::Identity};
+use api::identity::Identity;
 use gateway::Gateway;
 use informer::Shared;
 use logs::Logs;
-use std::{path::Path, sync::Arc, time::Duration};
+use std::sync::Arc;
 use tokio::{
     sync::{Mutex, watch},
     task::JoinSet,
 };
-
-fn seconds(count: u32) -> Duration {
-    Duration::from_secs(count.into())
-}
 
 /// Parts that run.
 pub struct Parts {
@@ -25,11 +21,11 @@ pub struct Parts {
 
 impl Parts {
     /// Starts them.
-    pub fn start(api: &apiserver::Server, data: &Path, tuning: &Tuning) -> Result<Self> {
+    pub fn start(api: &apiserver::Server, options: &Options) -> Result<Self> {
+        let data = &options.data_dir;
         let logs = Arc::new(
             logs::Sqlite::open(data, logs::Options::default()).context("the logs cannot be opened")?,
         );
-        let clock = Arc::new(SystemClock);
         let (stop, stopping) = watch::channel(false);
         let client = |name| api.client(Identity::part(name));
         let shared = Shared::start(&client("informers"));
@@ -46,38 +42,18 @@ impl Parts {
             "gateway"
         });
 
-        let options = scheduler::Options {
-            fence_seconds: tuning.fence_seconds.into(),
-            ..Default::default()
-        };
-        let scheduling = scheduler::run(
-            client("scheduler"),
-            shared.clone(),
-            options,
-            clock.clone(),
-            super::stopped(stopping.clone()),
-        );
-        work.spawn(async move {
-            scheduling.await;
-            "scheduler"
-        });
-        let options = controllers::Options {
-            node_lost: seconds(tuning.node_lost_seconds),
-            fence_slack: seconds(tuning.fence_slack_seconds),
-            max_finished: usize::try_from(tuning.max_finished)?,
-            ..Default::default()
-        };
-        let controlling = controllers::run(
-            client("controllers"),
-            shared,
-            options,
-            clock,
-            super::stopped(stopping),
-        );
-        work.spawn(async move {
-            controlling.await;
-            "controllers"
-        });
+        if options.controllers {
+            let identity = control::identity(data).context("the server's identity cannot be kept")?;
+            let (api, tuning) = (api.clone(), options.tuning.clone());
+            work.spawn(async move {
+                let client = |name: &str| api.client(Identity::part(name));
+                let stopped = super::stopped(stopping);
+                if let Err(error) = control::run(client, shared, identity, &tuning, stopped).await {
+                    tracing::error!(%error, "scheduler and controllers cannot be run");
+                }
+                "control"
+            });
+        }
         Ok(Self {
             logs,
             work: Mutex::new(work),
