@@ -1,12 +1,17 @@
 //! Which Windows this is, asked where no compatibility setting can lie.
 
 use crate::{
-    Result,
+    Error, Result,
     registry::{Hive, Key},
+    wide::{text, wide},
 };
+use std::{path::Path, ptr};
 use windows_sys::{
     Wdk::System::SystemServices::RtlGetVersion,
-    Win32::System::SystemInformation::{OSVERSIONINFOEXW, OSVERSIONINFOW},
+    Win32::{
+        Storage::FileSystem::{GetFileVersionInfoSizeW, GetFileVersionInfoW, VerQueryValueW},
+        System::SystemInformation::{OSVERSIONINFOEXW, OSVERSIONINFOW},
+    },
 };
 
 /// A version of Windows.
@@ -72,9 +77,65 @@ fn real_name(name: &str, build: u32, is_server: bool) -> String {
     }
 }
 
+/// The product version that a program's file states, without running it; `None` if it states none.
+pub fn of_file(program: &Path) -> Result<Option<String>> {
+    let path = wide(program);
+    // SAFETY: the path ends with a zero; the second argument is not used.
+    let len = unsafe { GetFileVersionInfoSizeW(path.as_ptr(), ptr::null_mut()) };
+    if len == 0 {
+        return Ok(None); // no such resource, or no such file
+    }
+    let mut block = vec![0_u8; len as usize];
+    // SAFETY: `len` says how large the block is.
+    if unsafe { GetFileVersionInfoW(path.as_ptr(), 0, len, block.as_mut_ptr().cast()) } == 0 {
+        return Err(Error::last("GetFileVersionInfoW"));
+    }
+    // texts are kept by language and code page, of which the file lists what it has
+    let Some(&[low, high, page_low, page_high, ..]) = value(&block, r"\VarFileInfo\Translation", 1) else {
+        return Ok(None);
+    };
+    let (language, page) = (
+        u16::from_le_bytes([low, high]),
+        u16::from_le_bytes([page_low, page_high]),
+    );
+    let name = format!(r"\StringFileInfo\{language:04x}{page:04x}\ProductVersion");
+    let version = value(&block, &name, 2).map(|bytes| {
+        let units: Vec<u16> = bytes
+            .chunks_exact(2)
+            .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+            .collect();
+        text(&units).to_string_lossy().trim().to_owned()
+    });
+    Ok(version.filter(|version| !version.is_empty()))
+}
+
+/// A value of a version resource, whose length is counted in units of so many bytes.
+fn value<'a>(block: &'a [u8], name: &str, unit: usize) -> Option<&'a [u8]> {
+    let (mut start, mut len) = (ptr::null_mut(), 0);
+    let name = wide(name);
+    // SAFETY: the block was filled by GetFileVersionInfoW; what is found lies inside of it.
+    unsafe {
+        if VerQueryValueW(block.as_ptr().cast(), name.as_ptr(), &mut start, &mut len) == 0 {
+            return None;
+        }
+        Some(std::slice::from_raw_parts(
+            start.cast::<u8>(),
+            len as usize * unit,
+        ))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_tells_its_version_without_being_run() {
+        let folder = crate::system::system_folder().unwrap();
+        let version = of_file(&folder.join("kernel32.dll")).unwrap().unwrap();
+        assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{version}");
+        assert_eq!(of_file(&folder.join("none.exe")).unwrap(), None);
+    }
 
     #[test]
     fn it_has_a_number_and_a_name() {

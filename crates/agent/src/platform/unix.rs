@@ -18,13 +18,18 @@ pub use beneath::{Written, write_beneath};
 pub use boot::{boot_id, boot_nanos};
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
 pub use facts::{
-    disk, end_process, fqdn, is_shutting_down, kernel, memory, os_image, runners_survive, shells,
+    container_engine, disk, domain, end_process, fqdn, is_shutting_down, kernel, memory, memory_left,
+    os_image, pending_reboot, runners_survive, script_policy, shells, versions,
 };
 pub use files::{
-    create_dir, create_private_dir, is_ours, lock, open_private, remove_tree, reserve, write_private,
+    canonical, create_dir, create_private_dir, default_data_dir, is_ours, lock, open_private, remove_tree,
+    rename, reserve, write_private,
 };
 pub use group::{Ask, Containment, Group, Launch, Limits, Output, Started};
-pub use host::{DEFAULT_SHELL, base_environment, find_program, host_name, start_hint, variable};
+pub use host::{
+    DEFAULT_SHELL, base_environment, check_environment, find_program, find_shell, host_name, same_variable,
+    start_hint, variable,
+};
 pub use process::{created, detach_from_session, image};
 pub use reaper::{Exit, Usage};
 pub use requests::end_requests;

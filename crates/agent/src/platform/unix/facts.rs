@@ -1,9 +1,13 @@
 //! What the host is and has.
 
 use super::host::host_name;
-use crate::runner::Identity;
+use crate::{platform::RebootMark, runner::Identity};
 use rustix::process::{Pid, Signal, kill_process};
-use std::{collections::BTreeMap, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 /// The host's full name; its short one where it has no domain.
 pub fn fqdn() -> String {
@@ -16,6 +20,13 @@ pub fn fqdn() -> String {
         .flat_map(str::split_whitespace)
         .find(|name| name.strip_prefix(short).is_some_and(|rest| rest.starts_with('.')));
     full.map_or_else(|| name.clone(), str::to_owned)
+}
+
+/// The domain the host is in, by its name; its part there is not known.
+pub fn domain() -> (String, &'static str) {
+    let fqdn = fqdn();
+    let domain = fqdn.split_once('.').map(|(_, domain)| domain.to_owned());
+    (domain.unwrap_or_default(), "")
 }
 
 /// Release of the kernel.
@@ -36,10 +47,21 @@ pub fn os_image() -> String {
 
 /// Memory of the host in bytes. Source: proc(5), meminfo.
 pub fn memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or_default() * 1024
+    meminfo("MemTotal:").unwrap_or_default()
+}
+
+/// The share of memory that can still be had, in percent.
+pub fn memory_left() -> Option<u64> {
+    meminfo("MemAvailable:")?
+        .saturating_mul(100)
+        .checked_div(memory())
+}
+
+fn meminfo(name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Size of the file system a folder is on, and what is free of it for us, in bytes.
@@ -73,6 +95,33 @@ pub fn shells() -> BTreeMap<String, String> {
         found.insert("sh".to_owned(), "POSIX".to_owned());
     }
     found
+}
+
+/// What else has a version.
+pub fn versions() -> BTreeMap<String, String> {
+    BTreeMap::new()
+}
+
+/// What forces an execution policy on a PowerShell: nothing on Unix.
+pub fn script_policy(_shell: &str) -> Option<String> {
+    None
+}
+
+/// The marks of the system that a restart is due. Source: update-notifier of Debian and Ubuntu.
+pub fn pending_reboot() -> Vec<RebootMark> {
+    let source = "/run/reboot-required";
+    let set = Path::new(source).exists();
+    set.then_some(RebootMark { source, counts: true })
+        .into_iter()
+        .collect()
+}
+
+/// The container engine's endpoint, where one listens.
+pub fn container_engine() -> Option<PathBuf> {
+    ["/run/docker.sock", "/run/podman/podman.sock"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|socket| socket.exists())
 }
 
 /// Whether the host is going down, as far as systemd knows.

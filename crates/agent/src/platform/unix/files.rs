@@ -5,7 +5,7 @@ use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io::{self, Write},
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Makes a folder that this account alone can enter, its parents too, or narrows one that is there.
@@ -56,6 +56,21 @@ pub fn lock(path: &Path) -> io::Result<Option<File>> {
 /// Keeps `bytes` of disk behind `from` for a file without changing its length.
 pub fn reserve(file: &File, from: u64, bytes: u64) -> io::Result<()> {
     Ok(fallocate(file, FallocateFlags::KEEP_SIZE, from, bytes)?)
+}
+
+/// Renames a file, in the place of one that is there.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::rename(from, to)
+}
+
+/// The one spelling of a path that is there: absolute, links followed.
+pub fn canonical(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+/// Where the agent keeps its data unless told otherwise.
+pub fn default_data_dir() -> PathBuf {
+    "/var/lib/prow".into()
 }
 
 /// Removes a folder with all in it; links are removed, never followed. Nothing there is fine. Folders that may not be written are

@@ -54,6 +54,16 @@ fn machine_environment(text: &str) -> impl Iterator<Item = (String, OsString)> {
     })
 }
 
+/// Whether two names are one variable.
+pub fn same_variable(a: &str, b: &str) -> bool {
+    a == b
+}
+
+/// Whether a step can be started with these variables: on Unix with any.
+pub fn check_environment(_variables: &BTreeMap<String, OsString>) -> Result<(), String> {
+    Ok(())
+}
+
 /// A value as a variable holds it; `None` where it holds a byte that no variable can.
 pub fn variable(value: &[u8]) -> Option<OsString> {
     (!value.contains(&0)).then(|| OsString::from_vec(value.to_vec()))
@@ -84,6 +94,11 @@ pub fn find_program(name: &str, path: Option<&OsStr>, dir: &Path) -> Result<Path
         .map(|folder| folder.join(name))
         .find(|program| program.is_file() && runs(program))
         .ok_or_else(|| format!("there is no program \"{name}\" in PATH ({})", path.display()))
+}
+
+/// Finds the program of a shell: as any other.
+pub fn find_shell(name: &str, path: Option<&OsStr>, dir: &Path) -> Result<PathBuf, String> {
+    find_program(name, path, dir)
 }
 
 fn runs(program: &Path) -> bool {
