@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Result,
-    wide::{text, text_at},
+    wide::{text, text_at, wide},
 };
 use std::{ffi::OsString, path::PathBuf, ptr};
 use windows_sys::Win32::{
@@ -11,9 +11,12 @@ use windows_sys::Win32::{
         DsRole_RoleMemberWorkstation, DsRole_RolePrimaryDomainController, DsRoleFreeMemory,
         DsRoleGetPrimaryDomainInformation, DsRolePrimaryDomainInfoBasic,
     },
-    System::SystemInformation::{
-        COMPUTER_NAME_FORMAT, ComputerNameDnsFullyQualified, ComputerNameDnsHostname, GetComputerNameExW,
-        GetSystemDirectoryW, GetSystemWindowsDirectoryW, GlobalMemoryStatusEx, MEMORYSTATUSEX,
+    System::{
+        LibraryLoader::{GetModuleHandleW, GetProcAddress},
+        SystemInformation::{
+            COMPUTER_NAME_FORMAT, ComputerNameDnsFullyQualified, ComputerNameDnsHostname, GetComputerNameExW,
+            GetSystemDirectoryW, GetSystemWindowsDirectoryW, GlobalMemoryStatusEx, MEMORYSTATUSEX,
+        },
     },
     UI::WindowsAndMessaging::{GetSystemMetrics, SM_SHUTTINGDOWN},
 };
@@ -134,6 +137,19 @@ pub fn windows_folder() -> Result<PathBuf> {
 pub fn is_shutting_down() -> bool {
     // SAFETY: it only looks a number up.
     unsafe { GetSystemMetrics(SM_SHUTTINGDOWN) != 0 }
+}
+
+/// Whether this is Wine, which answers some calls without doing what they say: tests of such state that they were not run.
+pub fn is_wine() -> bool {
+    let library = wide("ntdll.dll");
+    // SAFETY: both texts end with a zero; the library is loaded in every process.
+    unsafe {
+        GetProcAddress(
+            GetModuleHandleW(library.as_ptr()),
+            c"wine_get_version".as_ptr().cast(),
+        )
+        .is_some()
+    }
 }
 
 #[cfg(test)]

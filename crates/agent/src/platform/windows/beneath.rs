@@ -89,10 +89,13 @@ mod tests {
         written.remove().unwrap();
         assert!(!root.join(r"a\b\key").exists());
 
-        let written = write_beneath(root, Path::new("c/key"), b"x").unwrap();
-        if std::fs::rename(root.join("c"), root.join("moved")).is_ok() {
-            written.remove().unwrap();
-            assert!(!root.join(r"moved\key").exists());
+        if win32::system::is_wine() {
+            eprintln!("not run: Wine keeps an open folder by the path it had");
+            return;
         }
+        let written = write_beneath(root, Path::new("c/key"), b"x").unwrap();
+        std::fs::rename(root.join("c"), root.join("moved")).unwrap();
+        written.remove().unwrap();
+        assert!(!root.join(r"moved\key").exists());
     }
 }
