@@ -61,7 +61,7 @@ impl DataDir {
     /// Makes the folder private to this account, or takes one that is already ours.
     pub fn open(root: &Path) -> Result<Self, Error> {
         private(root)?;
-        let root = root.canonicalize().map_err(Error::io(root))?;
+        let root = platform::canonical(root).map_err(Error::io(root))?;
         private(&root.join("tasks"))?;
         private(&root.join("checkpoints"))?;
         platform::create_dir(&root.join("w")).map_err(Error::io(&root.join("w")))?;
@@ -114,7 +114,7 @@ pub struct TaskDir {
 impl TaskDir {
     /// The task of a path `<data>/tasks/<uid>`.
     pub fn of(path: &Path) -> Result<Self, Error> {
-        let path = path.canonicalize().map_err(Error::io(path))?;
+        let path = platform::canonical(path).map_err(Error::io(path))?;
         let named = path.file_name().and_then(|n| n.to_str());
         let tasks = path.parent().filter(|p| p.ends_with("tasks"));
         match (named, tasks.and_then(Path::parent)) {
@@ -142,7 +142,7 @@ impl TaskDir {
         let path = self.path().join(name);
         let part = self.path().join(format!("{name}.part"));
         platform::write_private(&part, bytes)
-            .and_then(|()| std::fs::rename(&part, &path))
+            .and_then(|()| platform::rename(&part, &path))
             .map_err(Error::io(&path))
     }
 

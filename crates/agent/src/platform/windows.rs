@@ -23,5 +23,5 @@ pub use host::{
     DEFAULT_SHELL, base_environment, check_environment, host_name, same_variable, start_hint, variable,
 };
 pub use pending::{is_servicing, pending_reboot};
-pub use programs::{find_program, find_shell};
+pub use programs::{check_folder, find_program, find_shell};
 pub use requests::end_requests;

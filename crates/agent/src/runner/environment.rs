@@ -152,7 +152,13 @@ impl<'a> Environment<'a> {
     }
 
     pub fn path(&self) -> Option<&OsStr> {
-        self.vars.get("PATH").map(OsString::as_os_str)
+        self.get("PATH").map(|(_, value)| value.as_os_str())
+    }
+
+    /// A variable by its name, which on Windows may be written in another case.
+    fn get(&self, name: &str) -> Option<(&String, &OsString)> {
+        let same = || self.vars.iter().find(|(n, _)| platform::same_variable(n, name));
+        self.vars.get_key_value(name).or_else(same)
     }
 
     /// The variables.
@@ -188,12 +194,13 @@ impl<'a> Environment<'a> {
         Ok(())
     }
 
+    /// The last one to set a variable also says how its name is written.
     fn set(&mut self, name: &str, value: OsString, secret: bool) {
+        self.vars.retain(|n, _| !platform::same_variable(n, name));
+        self.secret.retain(|n| !platform::same_variable(n, name));
         self.vars.insert(name.to_owned(), value);
         if secret {
             self.secret.insert(name.to_owned());
-        } else {
-            self.secret.remove(name);
         }
     }
 
@@ -227,7 +234,7 @@ impl<'a> Environment<'a> {
                 continue;
             }
             let name = after.strip_prefix('(').and_then(|a| Some(&a[..a.find(')')?]));
-            match name.and_then(|name| Some((name, self.vars.get(name)?))) {
+            match name.and_then(|name| self.get(name)) {
                 Some((name, value)) => {
                     out.push(value);
                     secret |= self.secret.contains(name);
@@ -332,6 +339,23 @@ mod tests {
         ] {
             assert_eq!(value(env.clone(), name).as_deref(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn one_variable_stays_one_however_its_name_is_written() {
+        let secret = json!({"secretKeyRef": {"name": "db", "key": "password"}});
+        let env = json!([{"name": "Path", "value": "old"}, {"name": "PATH", "valueFrom": secret}]);
+        with(env, Secrets::With, |_, env| {
+            assert_eq!(env.path(), Some(OsStr::new("p$$w")));
+            assert_eq!(
+                env.argument("$(Path)").is_err(),
+                cfg!(windows),
+                "it is the secret one there"
+            );
+            let vars = env.into_vars();
+            let names = vars.keys().filter(|n| n.eq_ignore_ascii_case("path"));
+            assert_eq!(names.count(), if cfg!(windows) { 1 } else { 2 });
+        });
     }
 
     #[test]

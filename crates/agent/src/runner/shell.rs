@@ -52,9 +52,8 @@ pub(super) fn prepare(
             .map_err(|e| format!("{}: {e}", file.display()))
             .map(|()| file)
     };
-    let find = |name: &str| {
-        platform::find_program(name, path, folder).map_err(|e| format!("shell \"{shell}\": {e}"))
-    };
+    let find =
+        |name: &str| platform::find_shell(name, path, folder).map_err(|e| format!("shell \"{shell}\": {e}"));
     let plain = |names: &[&str], switches: &[&str], ending: &str| {
         let mut found = Err(String::new());
         for name in names {

@@ -218,8 +218,8 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let part = path.with_extension("part");
     platform::write_private(&part, bytes)
-        .and_then(|()| File::open(&part)?.sync_all())
-        .and_then(|()| std::fs::rename(&part, path))
+        .and_then(|()| File::options().write(true).open(&part)?.sync_all()) // Windows syncs only what may be written
+        .and_then(|()| platform::rename(&part, path))
         .map_err(fail(path))
 }
 

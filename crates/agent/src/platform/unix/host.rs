@@ -64,6 +64,11 @@ pub fn check_environment(_variables: &BTreeMap<String, OsString>) -> Result<(), 
     Ok(())
 }
 
+/// Whether a program can be started in a folder: on Unix anywhere.
+pub fn check_folder(_program: &Path, _dir: &Path) -> Result<(), String> {
+    Ok(())
+}
+
 /// A value as a variable holds it; `None` where it holds a byte that no variable can.
 pub fn variable(value: &[u8]) -> Option<OsString> {
     (!value.contains(&0)).then(|| OsString::from_vec(value.to_vec()))

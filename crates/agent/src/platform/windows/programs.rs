@@ -7,7 +7,7 @@ use std::{
 };
 use win32::{
     registry::{Hive, Key},
-    system,
+    system, volume,
 };
 
 /// What Windows starts by itself. Other endings that PATHEXT may name are documents to it, which only the desktop's shell opens.
@@ -115,6 +115,20 @@ fn refusal(program: &Path) -> Option<String> {
     (system && is(name, "bash.exe")).then(|| {
         format!("{shown} starts WSL, which has another file system and loses exit codes: install Git for Windows, or name wsl.exe itself")
     })
+}
+
+/// Whether a program can be started in a folder. `cmd` in a folder of the network prints a note and goes on in the Windows folder, where
+/// relative commands then act.
+pub fn check_folder(program: &Path, dir: &Path) -> Result<(), String> {
+    let is = |text: Option<&OsStr>, other: &str| text.is_some_and(|t| t.eq_ignore_ascii_case(other));
+    let batch = is(program.extension(), "bat") || is(program.extension(), "cmd");
+    if (batch || is(program.file_name(), "cmd.exe")) && volume::is_network(dir) {
+        return Err(format!(
+            "workingDir: cmd cannot work in a folder of the network ({}): copy what it needs, or use another shell",
+            dir.display()
+        ));
+    }
+    Ok(())
 }
 
 /// Finds the program of a shell by the name steps use: those of Windows and those that say in the registry where they are by that,
@@ -266,6 +280,17 @@ mod tests {
                 .unwrap_err()
                 .contains("WSL")
         );
+    }
+
+    /// AP-08.
+    #[test]
+    fn cmd_is_never_started_in_a_folder_of_the_network() {
+        let share = Path::new(r"\\files\share\job");
+        for program in [r"C:\windows\system32\CMD.EXE", r"C:\x.cmd", r"C:\x.Bat"] {
+            assert!(check_folder(Path::new(program), share).is_err(), "{program}");
+            assert_eq!(check_folder(Path::new(program), Path::new(r"C:\job")), Ok(()));
+        }
+        assert_eq!(check_folder(Path::new(r"C:\x.exe"), share), Ok(()));
     }
 
     #[test]

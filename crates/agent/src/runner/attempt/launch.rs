@@ -62,8 +62,10 @@ impl Attempt<'_> {
                 (run.program, args, run.env)
             }
         };
+        platform::check_folder(&program, &dir).map_err(failed)?;
         let mut env = env.into_vars();
         env.extend(further.into_iter().map(|(n, v)| (n.to_owned(), v)));
+        platform::check_environment(&env).map_err(failed)?;
         for file in [OUTPUT, MASK] {
             let path = self.folder.join(file);
             platform::write_private(&path, b"").map_err(|e| failed(format!("{}: {e}", path.display())))?;
