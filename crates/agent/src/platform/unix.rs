@@ -18,8 +18,8 @@ pub use beneath::{Written, write_beneath};
 pub use boot::{boot_id, boot_nanos};
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
 pub use facts::{
-    container_engine, disk, domain, end_process, fqdn, is_shutting_down, kernel, memory, memory_left,
-    os_image, pending_reboot, runners_survive, script_policy, shells, versions,
+    RUNNERS_DIE, container_engine, disk, domain, end_process, fqdn, is_shutting_down, kernel, memory,
+    memory_left, os_image, pending_reboot, runners_survive, script_policy, shells, versions,
 };
 pub use files::{
     canonical, create_dir, create_private_dir, default_data_dir, is_ours, lock, open_private, remove_tree,

@@ -10,8 +10,13 @@ use api::{
 };
 use std::path::Path;
 
-/// What this agent can do beyond what every agent can; `Task.spec.requires` names such. None yet.
-pub const FEATURES: &[&str] = &[];
+/// How features name shells: `shell/pwsh`.
+const SHELL: &str = "shell/";
+
+/// Whether this agent has a feature that `Task.spec.requires` names. That a shell is missing shows at the start of the step.
+pub fn has(feature: &str) -> bool {
+    feature.starts_with(SHELL)
+}
 
 /// Capacity of the host: cpu, memory, disk, slots.
 pub fn capacity(settings: &Settings, data: &Path) -> ResourceList {
@@ -29,10 +34,12 @@ pub fn capacity(settings: &Settings, data: &Path) -> ResourceList {
         .collect()
 }
 
-/// All facts; conditions are added by [`super::node_status`]. Runs the shells to learn their versions, so it may take a second.
+/// All facts that are quickly known; conditions and slower ones are added by [`super::node_status`].
 pub fn collect(settings: &Settings, data: &Path, boot_id: &str) -> NodeStatus {
     let capacity = capacity(settings, data);
     let fqdn = platform::fqdn();
+    let (domain, role) = platform::domain();
+    let shells = platform::shells();
     NodeStatus {
         allocatable: capacity.clone(),
         capacity,
@@ -42,12 +49,9 @@ pub fn collect(settings: &Settings, data: &Path, boot_id: &str) -> NodeStatus {
             architecture: architecture().into(),
             os_image: platform::os_image(),
             kernel_version: platform::kernel(),
-            domain: fqdn
-                .split_once('.')
-                .map(|(_, domain)| domain.to_owned())
-                .unwrap_or_default(),
+            domain,
             fqdn: fqdn.clone(),
-            domain_role: String::new(),
+            domain_role: role.to_owned(),
             boot_id: boot_id.to_owned(),
             agent_version: env!("CARGO_PKG_VERSION").into(),
         },
@@ -55,8 +59,8 @@ pub fn collect(settings: &Settings, data: &Path, boot_id: &str) -> NodeStatus {
             type_: "Hostname".into(),
             address: fqdn,
         }],
-        features: FEATURES.iter().map(|f| (*f).to_owned()).collect(),
-        versions: platform::shells(),
+        features: shells.keys().map(|shell| format!("{SHELL}{shell}")).collect(),
+        versions: shells,
     }
 }
 

@@ -4,18 +4,55 @@
 //! a renewal for long; an agent that comes back makes it True again).
 
 use super::{enrol::chain, host::Host, retry::Backoff};
-use crate::platform;
+use crate::platform::{self, RebootMark};
 use api::{Node, NodeStatus};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{Api, api::PostParams};
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::watch, time::Instant};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tokio::{
+    sync::watch,
+    time::{Instant, MissedTickBehavior},
+};
 
 /// Written anew at least this often.
 const EVERY: Duration = Duration::from_secs(300);
+/// How often is looked for what nobody tells: memory, marks for a restart, a container engine.
+const LOOK: Duration = Duration::from_secs(30);
 /// More than this, and the host's clock counts as wrong.
 const SKEWED: SignedDuration = SignedDuration::from_secs(5);
+/// Percent of memory left below which it is low, and from which on it is enough again.
+const LOW_MEMORY: (u64, u64) = (5, 10);
+
+/// What changes while the agent runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Seen {
+    low_disk: bool,
+    low_memory: bool,
+    skewed: bool,
+    /// Processes that could not be ended.
+    abandoned: String,
+    marks: Vec<RebootMark>,
+    engine: Option<PathBuf>,
+}
+
+impl Seen {
+    fn now(host: &Host, pressure: &watch::Receiver<bool>, before: &Self) -> Self {
+        Self {
+            low_disk: *pressure.borrow(),
+            low_memory: platform::memory_left().is_some_and(|left| is_low(left, before.low_memory)),
+            skewed: is_skewed(host),
+            abandoned: host.abandoned.left().borrow().join(", "),
+            marks: platform::pending_reboot(),
+            engine: platform::container_engine(),
+        }
+    }
+}
+
+/// Whether memory is low; one that was low must have become clearly better.
+fn is_low(left: u64, before: bool) -> bool {
+    left < if before { LOW_MEMORY.1 } else { LOW_MEMORY.0 }
+}
 
 /// Writes the status whenever it is due. Never returns.
 pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
@@ -25,15 +62,22 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
         host.home.boot_id.clone(),
     );
     let collected = tokio::task::spawn_blocking(move || super::facts::collect(&settings, &data, &boot)).await;
-    let Ok(facts) = collected else { return };
+    let Ok(mut facts) = collected else { return };
+    // asks programs, which may take long: added when they have answered
+    let mut further = tokio::task::spawn_blocking(platform::versions);
+    let mut asked = false;
     let nodes: Api<Node> = Api::all(host.client.clone());
     let mut renewals = host.renewals.clone();
     let mut abandoned = host.abandoned.left();
     let mut backoff = Backoff::new(Duration::from_secs(30));
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut seen = Seen::default();
     loop {
-        let low = *pressure.borrow_and_update();
-        let left = abandoned.borrow_and_update().join(", ");
-        match write(&host, &nodes, &facts, low, &left).await {
+        pressure.mark_unchanged();
+        abandoned.mark_unchanged();
+        seen = Seen::now(&host, &pressure, &seen);
+        match write(&host, &nodes, &facts, &seen).await {
             Ok(()) => backoff.reset(),
             Err(error) => {
                 tracing::warn!(node = host.node, error = %chain(&error), "the Node's status was not written");
@@ -41,7 +85,6 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
                 continue;
             }
         }
-        let skewed = is_skewed(&host);
         let until = Instant::now() + EVERY;
         loop {
             let gap = u64::try_from((host.settings.renew * 3).as_nanos()).unwrap_or(u64::MAX);
@@ -50,10 +93,20 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
                 () = tokio::time::sleep_until(until) => break,
                 Ok(()) = pressure.changed() => break,
                 Ok(()) = abandoned.changed() => break,
+                versions = &mut further, if !asked => {
+                    asked = true;
+                    facts.versions.extend(versions.unwrap_or_default()); // a panic there was reported by the runtime
+                    break;
+                }
+                _ = looks.tick() => {
+                    if Seen::now(&host, &pressure, &seen) != seen {
+                        break;
+                    }
+                }
                 Ok(()) = renewals.changed() => {
                     // After a gap the node may have been given up: say that it is back.
                     let now = renewals.borrow().sent_at;
-                    if now.saturating_sub(before) > gap || is_skewed(&host) != skewed {
+                    if now.saturating_sub(before) > gap || is_skewed(&host) != seen.skewed {
                         break;
                     }
                 }
@@ -62,13 +115,7 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
     }
 }
 
-async fn write(
-    host: &Host,
-    nodes: &Api<Node>,
-    facts: &NodeStatus,
-    low_disk: bool,
-    abandoned: &str,
-) -> Result<(), kube::Error> {
+async fn write(host: &Host, nodes: &Api<Node>, facts: &NodeStatus, seen: &Seen) -> Result<(), kube::Error> {
     let limit = Duration::from_secs(15);
     let slow = |_| kube::Error::Service("no answer in time".into());
     let mut node = tokio::time::timeout(limit, nodes.get(&host.node))
@@ -78,60 +125,9 @@ async fn write(
     let mut status = facts.clone();
     status.conditions = before.as_ref().map(|s| s.conditions.clone()).unwrap_or_default();
     let now = Time(host.clock.now() + host.server.skew());
-    let data = host.home.data.path().display();
-    let skew = host.server.skew().as_millis();
-    for (type_, holds, yes, no) in [
-        (
-            "Ready",
-            true,
-            ("AgentRunning", "the agent is at work".to_owned()),
-            ("", String::new()),
-        ),
-        (
-            "DiskPressure",
-            low_disk,
-            (
-                "LowDisk",
-                format!("{data} has less free space than minFreeDisk; no new work is taken"),
-            ),
-            ("EnoughDisk", format!("{data} has enough free space")),
-        ),
-        (
-            "ClockSkewed",
-            is_skewed(host),
-            (
-                "ClockWrong",
-                format!("the host's clock is {} behind the server's", seconds(skew)),
-            ),
-            (
-                "ClockRight",
-                "the host's clock agrees with the server's".to_owned(),
-            ),
-        ),
-        (
-            "Degraded",
-            !abandoned.is_empty(),
-            (
-                "ProcessesLeft",
-                format!(
-                    "processes of ended tasks that cannot be ended: {abandoned}; a restart of the host helps"
-                ),
-            ),
-            ("NothingLeft", "no ended task left a process behind".to_owned()),
-        ),
-        (
-            "RunnersDieWithAgent",
-            !platform::runners_survive(),
-            (
-                "KillMode",
-                "the service that runs the agent ends runners with it; set KillMode=process in its unit"
-                    .to_owned(),
-            ),
-            ("Detached", "runners go on while the agent restarts".to_owned()),
-        ),
-    ] {
-        let (reason, message) = if holds { yes } else { no };
-        set(&mut status.conditions, type_, holds, reason, message, &now);
+    let data = host.home.data.path().display().to_string();
+    for is in conditions(seen, &data, host.server.skew().as_millis()) {
+        set(&mut status.conditions, is, &now);
     }
     if before.as_ref() == Some(&status) {
         return Ok(());
@@ -142,6 +138,126 @@ async fn write(
     tokio::time::timeout(limit, put).await.map_err(slow)?.map(|_| ())
 }
 
+/// A condition as it is now.
+struct Is {
+    type_: &'static str,
+    holds: bool,
+    reason: &'static str,
+    message: String,
+}
+
+/// The conditions that follow from what is seen. `data` is the agent's folder, `skew` in milliseconds.
+fn conditions(seen: &Seen, data: &str, skew: i128) -> Vec<Is> {
+    let is = |type_, holds, yes: (&'static str, String), no: (&'static str, &str)| {
+        let (reason, message) = if holds { yes } else { (no.0, no.1.to_owned()) };
+        Is {
+            type_,
+            holds,
+            reason,
+            message,
+        }
+    };
+    vec![
+        is(
+            "Ready",
+            true,
+            ("AgentRunning", "the agent is at work".into()),
+            ("", ""),
+        ),
+        is(
+            "DiskPressure",
+            seen.low_disk,
+            (
+                "LowDisk",
+                format!("{data} has less free space than minFreeDisk; no new work is taken"),
+            ),
+            ("EnoughDisk", &format!("{data} has enough free space")),
+        ),
+        is(
+            "MemoryPressure",
+            seen.low_memory,
+            (
+                "LowMemory",
+                format!(
+                    "less than {} % of the host's memory can still be had",
+                    LOW_MEMORY.0
+                ),
+            ),
+            ("EnoughMemory", "the host has enough memory left"),
+        ),
+        is(
+            "ClockSkewed",
+            seen.skewed,
+            (
+                "ClockWrong",
+                format!("the host's clock is {} behind the server's", seconds(skew)),
+            ),
+            ("ClockRight", "the host's clock agrees with the server's"),
+        ),
+        pending(&seen.marks),
+        is(
+            "Degraded",
+            !seen.abandoned.is_empty(),
+            (
+                "ProcessesLeft",
+                format!(
+                    "processes of ended tasks that cannot be ended: {}; a restart of the host helps",
+                    seen.abandoned
+                ),
+            ),
+            ("NothingLeft", "no ended task left a process behind"),
+        ),
+        is(
+            "RunnersDieWithAgent",
+            !platform::runners_survive(),
+            ("EndedTogether", platform::RUNNERS_DIE.to_owned()),
+            ("Detached", "runners go on while the agent restarts"),
+        ),
+        is(
+            "ContainerRuntimeReady",
+            seen.engine.is_some(),
+            (
+                "EngineListens",
+                format!(
+                    "an engine listens at {}",
+                    seen.engine.clone().unwrap_or_default().display()
+                ),
+            ),
+            ("NoEngine", "no container engine listens on this host"),
+        ),
+    ]
+}
+
+/// Marks are named one by one, so that the one that stays set can be found.
+fn pending(marks: &[RebootMark]) -> Is {
+    let named = |counts: bool| {
+        let names: Vec<_> = marks
+            .iter()
+            .filter(|m| m.counts == counts)
+            .map(|m| m.source)
+            .collect();
+        names.join(", ")
+    };
+    let (counted, shown) = (named(true), named(false));
+    let mut message = match counted.as_str() {
+        "" => "no mark that counts is set".to_owned(),
+        counted => format!("a restart is due: {counted}"),
+    };
+    if !shown.is_empty() {
+        message += &format!("; also set, not counted: {shown}");
+    }
+    Is {
+        type_: "PendingReboot",
+        holds: !counted.is_empty(),
+        reason: if counted.is_empty() {
+            "NothingPending"
+        } else {
+            "MarksSet"
+        },
+        message,
+    }
+}
+
 fn is_skewed(host: &Host) -> bool {
     host.server.skew().abs() > SKEWED
 }
@@ -150,18 +266,18 @@ fn seconds(millis: i128) -> String {
     format!("{}.{:03} s", millis / 1000, (millis % 1000).abs())
 }
 
-fn set(conditions: &mut Vec<Condition>, type_: &str, holds: bool, reason: &str, message: String, now: &Time) {
-    let status = if holds { "True" } else { "False" };
-    let old = conditions.iter_mut().find(|c| c.type_ == type_);
+fn set(conditions: &mut Vec<Condition>, is: Is, now: &Time) {
+    let status = if is.holds { "True" } else { "False" };
+    let old = conditions.iter_mut().find(|c| c.type_ == is.type_);
     let since = match &old {
         Some(old) if old.status == status => old.last_transition_time.clone(),
         _ => now.clone(),
     };
     let new = Condition {
-        type_: type_.to_owned(),
+        type_: is.type_.to_owned(),
         status: status.to_owned(),
-        reason: reason.to_owned(),
-        message,
+        reason: is.reason.to_owned(),
+        message: is.message,
         last_transition_time: since,
         observed_generation: None,
     };
@@ -175,24 +291,68 @@ fn set(conditions: &mut Vec<Condition>, type_: &str, holds: bool, reason: &str, 
 mod tests {
     use super::*;
 
+    fn is(type_: &'static str, holds: bool) -> Is {
+        Is {
+            type_,
+            holds,
+            reason: "x",
+            message: String::new(),
+        }
+    }
+
     #[test]
     fn a_condition_keeps_the_time_of_its_last_change_and_others_are_left_alone() {
         let time = |s: &str| Time(s.parse().unwrap());
         let (first, later) = (time("2026-01-01T00:00:00Z"), time("2026-01-02T00:00:00Z"));
         let mut conditions = Vec::new();
-        set(
-            &mut conditions,
-            "FleetDisconnected",
-            true,
-            "x",
-            String::new(),
-            &first,
-        );
-        set(&mut conditions, "Ready", true, "a", String::new(), &first);
-        set(&mut conditions, "Ready", true, "b", String::new(), &later);
+        set(&mut conditions, is("FleetDisconnected", true), &first);
+        set(&mut conditions, is("Ready", true), &first);
+        set(&mut conditions, is("Ready", true), &later);
         assert_eq!(conditions[1].last_transition_time, first);
-        set(&mut conditions, "Ready", false, "c", String::new(), &later);
+        set(&mut conditions, is("Ready", false), &later);
         assert_eq!(conditions[1].last_transition_time, later);
         assert_eq!(conditions.len(), 2);
+    }
+
+    #[test]
+    fn every_condition_has_a_reason_and_a_message_either_way() {
+        let mark = |counts| RebootMark {
+            source: "a mark",
+            counts,
+        };
+        let troubled = Seen {
+            low_disk: true,
+            low_memory: true,
+            skewed: true,
+            abandoned: "7 (x)".into(),
+            marks: vec![mark(true)],
+            engine: Some("/sock".into()),
+        };
+        for seen in [Seen::default(), troubled] {
+            for is in conditions(&seen, "/data", 7_123) {
+                assert!(!is.reason.is_empty() && !is.message.is_empty(), "{}", is.type_);
+            }
+        }
+    }
+
+    /// AL-08: the mark that stays set is named.
+    #[test]
+    fn marks_are_named_and_those_that_do_not_count_make_nothing_pending() {
+        let mark = |source, counts| RebootMark { source, counts };
+        let renames = mark("PendingFileRenameOperations", false);
+        let none = pending(std::slice::from_ref(&renames));
+        assert!(!none.holds && none.message.contains("PendingFileRenameOperations"));
+        let set = pending(&[mark("CBS RebootPending", true), renames]);
+        assert!(set.holds);
+        assert_eq!(
+            set.message,
+            "a restart is due: CBS RebootPending; also set, not counted: PendingFileRenameOperations"
+        );
+    }
+
+    #[test]
+    fn low_memory_does_not_flicker() {
+        assert!(!is_low(7, false) && is_low(7, true));
+        assert!(is_low(4, false) && !is_low(10, true));
     }
 }

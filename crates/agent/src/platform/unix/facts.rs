@@ -142,6 +142,10 @@ pub fn end_process(process: &Identity) {
     }
 }
 
+/// What to do where runners do not outlive the agent.
+pub const RUNNERS_DIE: &str =
+    "the service that runs the agent ends runners with it; set KillMode=process in its unit";
+
 /// Whether runners go on when the service that runs the agent is stopped: not if systemd ends the whole group (KillMode=control-group).
 pub fn runners_survive() -> bool {
     let group = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();

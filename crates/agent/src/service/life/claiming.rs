@@ -103,7 +103,7 @@ impl Life {
 
     /// The host's part in the decision where a Task runs.
     pub(super) fn make_room(&self, found: &Found) -> Result<Share, (&'static str, String)> {
-        let unknown = |feature: &&String| !facts::FEATURES.contains(&feature.as_str());
+        let unknown = |feature: &&String| !facts::has(feature);
         if let Some(feature) = self.task.spec.requires.iter().find(unknown) {
             return Err((
                 "FeatureMissing",
