@@ -10,7 +10,7 @@ use std::{
 /// Who may read a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Readers {
-    /// Its owner (Unix 0600; elsewhere what the folder's access list says).
+    /// Its owner (Unix 0600; on Windows the folder's access list says so).
     Owner,
     /// Everybody.
     All,
@@ -31,7 +31,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<(), E
         let mut file = imp::create(&beside, readers)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&beside, path)?;
+        imp::rename(&beside, path)?;
         imp::sync_folder(path)
     };
     attempt().map_err(failed)
@@ -74,6 +74,10 @@ mod imp {
             .open(path)
     }
 
+    pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
     pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
         path.parent()
             .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
@@ -84,7 +88,7 @@ mod imp {
     }
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 mod imp {
     use super::*;
     use std::io;
@@ -93,11 +97,15 @@ mod imp {
         OpenOptions::new().write(true).create_new(true).open(path)
     }
 
+    pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+        win32::private::rename(from, to)
+    }
+
     pub(super) fn sync_folder(_path: &Path) -> io::Result<()> {
-        Ok(())
+        Ok(()) // the file system logs names itself
     }
 
     pub(super) fn folder(path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        win32::private::create_folder(path)
     }
 }
