@@ -5,13 +5,12 @@ use anyhow::Context;
 use api::clock::SystemClock;
 use clap::Args;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-use tokio::signal::unix::{SignalKind, signal};
 
 /// Flags of `run`; what they leave out is read from agent.yaml in the data folder.
 #[derive(Args)]
 pub struct Run {
     /// Folder for identity and tasks; made private to this account
-    #[arg(long, env = "PROW_AGENT_DATA_DIR", default_value = "/var/lib/prow")]
+    #[arg(long, env = "PROW_AGENT_DATA_DIR", default_value_os_t = agent::platform::default_data_dir())]
     data_dir: PathBuf,
     /// The server, https://HOST:PORT
     #[arg(long, env = "PROW_SERVER")]
@@ -50,12 +49,9 @@ impl Run {
             .build()
             .context("cannot start")?;
         runtime.block_on(async {
-            let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+            let asked = asked_to_end()?;
             let shutdown = async move {
-                tokio::select! {
-                    _ = term.recv() => {}
-                    _ = int.recv() => {}
-                }
+                asked.await;
                 tracing::info!("stopping; running tasks go on");
             };
             service::run(settings, Arc::new(SystemClock), shutdown).await?;
@@ -77,4 +73,26 @@ impl Run {
         let renew = Duration::from_secs(self.renew_seconds);
         Ok(flags.or(file).settle(self.data_dir, program, self.token, renew)?)
     }
+}
+
+/// Resolves when this process is asked to end: by systemd or `kill` (SIGTERM), by Ctrl-C.
+#[cfg(unix)]
+fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    })
+}
+
+/// Resolves when this process is asked to end by its console.
+#[cfg(windows)]
+fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut asked = agent::platform::end_requests()?;
+    Ok(async move {
+        asked.recv().await;
+    })
 }

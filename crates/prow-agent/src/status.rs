@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub struct Status {
     /// The agent's data folder
-    #[arg(long, env = "PROW_AGENT_DATA_DIR", default_value = "/var/lib/prow")]
+    #[arg(long, env = "PROW_AGENT_DATA_DIR", default_value_os_t = agent::platform::default_data_dir())]
     data_dir: PathBuf,
 }
 
