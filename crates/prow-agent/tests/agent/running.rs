@@ -58,7 +58,11 @@ async fn a_node_says_what_it_is() {
     assert!(!status.node_info.boot_id.is_empty() && !status.node_info.kernel_version.is_empty());
     assert!(status.capacity.contains_key("slots") && status.capacity["memory"].value() > Some(1 << 20));
     assert!(status.versions.contains_key("sh"));
-    assert!(status.features.contains(&"shell/sh".to_owned()), "{:?}", status.features);
+    assert!(
+        status.features.contains(&"shell/sh".to_owned()),
+        "{:?}",
+        status.features
+    );
     assert!(!status.features.contains(&"shell/cmd".to_owned()));
     for condition in ["PendingReboot", "MemoryPressure", "ContainerRuntimeReady"] {
         assert!(node.condition(condition).is_some(), "{condition}");

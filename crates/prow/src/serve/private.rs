@@ -32,7 +32,10 @@ mod imp {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 
     pub(super) fn folder(path: &Path) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
     }
 
     pub(super) fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
