@@ -4,16 +4,21 @@
 //! agent makes of these things is in `agent::platform::windows`.
 #![cfg(windows)]
 
+pub mod clock;
+pub mod console;
 pub mod environment;
 mod error;
 mod folder;
 mod handle;
+pub mod job;
 pub mod path;
 mod patience;
 pub mod pipe;
 pub mod private;
+pub mod process;
 pub mod registry;
 pub mod security;
+pub mod spawn;
 pub mod system;
 pub mod version;
 pub mod volume;

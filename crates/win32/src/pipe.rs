@@ -1,7 +1,14 @@
 //! Named pipes between processes of the same host and of accounts that trust each other.
 
 use crate::{Error, Result, security::Descriptor};
-use std::{ffi::c_void, io, os::windows::io::AsRawHandle};
+use std::{
+    ffi::c_void,
+    future::Future,
+    io,
+    os::windows::io::{AsRawHandle, OwnedHandle},
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
 use tokio::net::windows::named_pipe::{ClientOptions, NamedPipeClient, NamedPipeServer, ServerOptions};
 use windows_sys::Win32::{
     Storage::FileSystem::SECURITY_IDENTIFICATION, System::Pipes::GetNamedPipeServerProcessId,
@@ -26,6 +33,33 @@ pub fn open(name: &str) -> io::Result<NamedPipeClient> {
     ClientOptions::new()
         .security_qos_flags(SECURITY_IDENTIFICATION)
         .open(name)
+}
+
+/// A pipe of no name that others could guess or open: what is written to the handle, by whoever inherits it, is read here. Reading ends
+/// when the last copy of the handle is closed. Needs a tokio runtime.
+pub fn output() -> io::Result<(NamedPipeServer, OwnedHandle)> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    let name = format!(r"\\.\pipe\prow-output-{:032x}", u128::from_ne_bytes(random));
+    let descriptor = Descriptor::private()?;
+    let mut attributes = descriptor.attributes();
+    // SAFETY: the attributes and their descriptor live during the call.
+    let reader = unsafe {
+        ServerOptions::new()
+            .access_outbound(false)
+            .first_pipe_instance(true)
+            .reject_remote_clients(true)
+            .max_instances(1)
+            .in_buffer_size(64 << 10)
+            .create_with_security_attributes_raw(&name, (&raw mut attributes).cast())
+    }?;
+    let writer = std::fs::OpenOptions::new().write(true).open(&name)?;
+    // its client is there, so this is done at once; without it nothing is read
+    match pin!(reader.connect()).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(connected) => connected?,
+        Poll::Pending => return Err(io::Error::other("a pipe does not see its client")),
+    }
+    Ok((reader, writer.into()))
 }
 
 /// The process that serves an opened pipe.
