@@ -29,6 +29,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// An agent that lived so long is no longer one that keeps dying.
 const HEALTHY: Duration = Duration::from_secs(30);
 
+/// Gives a program a console of its own that nobody sees. Source: Process Creation Flags of the Win32 documentation.
+#[cfg(windows)]
+const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+
 /// An agent of `prow dev`.
 pub struct Agent {
     /// Its node's name.
@@ -143,8 +147,11 @@ impl Agent {
         if !self.is_enrolled() {
             command.args(["--token", &self.token().await?]);
         }
+        // Ctrl-C on the terminal is ours to pass on
         #[cfg(unix)]
-        command.process_group(0); // Ctrl-C on the terminal is ours to pass on
+        command.process_group(0);
+        #[cfg(windows)]
+        command.creation_flags(CREATE_NO_WINDOW);
         let child = command
             .spawn()
             .with_context(|| format!("{} cannot be started", self.program.display()))?;

@@ -43,12 +43,6 @@ impl Process {
 
     fn signal(&self, signal: &str) {
         let pid = self.pid.to_string();
-        let program = if cfg!(windows) { "taskkill" } else { "kill" };
-        let args: &[&str] = if cfg!(windows) {
-            &["/F", "/PID", &pid]
-        } else {
-            &[signal, &pid]
-        };
-        let _ = std::process::Command::new(program).args(args).status(); // gone already is as good
+        let _ = std::process::Command::new("kill").args([signal, &pid]).status(); // gone already is as good
     }
 }
