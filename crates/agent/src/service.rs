@@ -16,6 +16,7 @@ mod capacity;
 mod claim;
 mod cleanup;
 pub mod connection;
+pub mod diagnose;
 mod enrol;
 mod facts;
 pub mod home;

@@ -1,5 +1,6 @@
 //! The `prow-agent` binary: one file a command.
 
+mod diagnose;
 mod logging;
 mod run;
 mod run_task;
@@ -22,6 +23,8 @@ enum Command {
     Run(run::Run),
     /// Shows what this host's agent knows: node, certificate, tasks.
     Status(status::Status),
+    /// Writes a zip with what helps to find out what is wrong; no keys, no manifests, no output of steps.
+    Diagnose(diagnose::Diagnose),
     /// Prints the version.
     Version,
     /// Runs one task; the agent starts this for each task it has claimed.
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(command) => command.run(),
         Command::Status(command) => command.run(),
+        Command::Diagnose(command) => command.run(),
         Command::Version => {
             println!("prow-agent {}", env!("CARGO_PKG_VERSION"));
             Ok(())

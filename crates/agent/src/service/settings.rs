@@ -1,7 +1,7 @@
 //! What an agent is told: flags first, then `agent.yaml` in the data folder, then defaults.
 
 use api::{duration, quantity::Quantity};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{
     path::{Path, PathBuf},
     time::Duration,
@@ -42,7 +42,7 @@ pub enum Error {
 }
 
 /// agent.yaml as written; every field may be left out.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Written {
     /// The server's address, `https://host:port`.
