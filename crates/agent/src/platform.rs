@@ -3,6 +3,7 @@
 //! `imp` is `unix` or `windows`, which offer the same names: files private to the account, the identity of processes
 //! and of the boot, the local endpoint, a step's processes and their containment, the base environment, the way to a program.
 
+mod launch;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
@@ -22,3 +23,4 @@ pub struct RebootMark {
 }
 
 pub use imp::*;
+pub use launch::{Exit, Launch, Limits, Process, Usage};

@@ -30,6 +30,14 @@ enum Command {
     /// Runs one task; the agent starts this for each task it has claimed.
     #[command(hide = true)]
     RunTask(run_task::RunTask),
+    /// Asks a process to end, as Windows does; a runner starts this since whoever does it is little use afterwards.
+    #[cfg(windows)]
+    #[command(hide = true)]
+    SendSignal {
+        pid: u32,
+        /// Ctrl-C, Ctrl-Break or WM_CLOSE
+        signal: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -42,6 +50,10 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::RunTask(command) => command.run(),
+        #[cfg(windows)]
+        Command::SendSignal { pid, signal } => {
+            std::process::exit(agent::platform::send_signal(pid, &signal).cast_signed())
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,6 +23,7 @@ pub mod system;
 pub mod version;
 pub mod volume;
 mod wide;
+pub mod window;
 
 pub use error::{Error, Result};
 pub use folder::{Folder, Kind};

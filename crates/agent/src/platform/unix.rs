@@ -25,12 +25,11 @@ pub use files::{
     canonical, create_dir, create_private_dir, default_data_dir, is_ours, lock, open_private, remove_tree,
     rename, reserve, write_private,
 };
-pub use group::{Ask, Containment, Group, Launch, Limits, Output, Started};
+pub use group::{Ask, Containment, Group, Output, Started};
 pub use host::{
     DEFAULT_SHELL, base_environment, check_environment, check_folder, find_program, find_shell, host_name,
     same_variable, start_hint, variable,
 };
-pub use process::{created, detach_from_session, image};
-pub use reaper::{Exit, Usage};
+pub use process::{Detached, created, detach_from_session, image, start_detached};
 pub use requests::end_requests;
-pub use survivors::{Process, end_survivors, survivors, tree_gone};
+pub use survivors::{end_survivors, survivors, tree_gone};

@@ -1,15 +1,22 @@
 //! Windows: job objects, named pipes, protected access lists, the registry.
 
 mod beneath;
+mod boot;
+mod command_line;
 mod endpoint;
 mod facts;
 mod files;
+mod group;
 mod host;
 mod pending;
+mod process;
 mod programs;
 mod requests;
+mod signal;
+mod survivors;
 
 pub use beneath::{Written, write_beneath};
+pub use boot::{boot_id, boot_nanos};
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
 pub use facts::{
     container_engine, disk, domain, fqdn, is_shutting_down, kernel, memory, memory_left, os_image,
@@ -19,9 +26,15 @@ pub use files::{
     canonical, create_dir, create_private_dir, default_data_dir, is_ours, lock, open_private, remove_tree,
     rename, reserve, write_private,
 };
+pub use group::{Containment, Group, Output, Started};
 pub use host::{
     DEFAULT_SHELL, base_environment, check_environment, host_name, same_variable, start_hint, variable,
 };
 pub use pending::{is_servicing, pending_reboot};
+pub use process::{
+    Detached, RUNNERS_DIE, created, detach_from_session, end_process, image, runners_survive, start_detached,
+};
 pub use programs::{check_folder, find_program, find_shell};
 pub use requests::end_requests;
+pub use signal::{Ask, send_signal};
+pub use survivors::{end_survivors, survivors, tree_gone};

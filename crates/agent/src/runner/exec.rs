@@ -166,27 +166,29 @@ impl Life<'_> {
         let begun = Instant::now();
         let over = self.control.grace_over(begun, halt.grace);
         tokio::pin!(over);
-        let asks = match self.run.signal {
-            StopSignal::CtrlBreak => Some((Ask::Terminate, "SIGTERM")),
-            StopSignal::CtrlC => Some((Ask::Interrupt, "SIGINT")),
-            StopSignal::Close => Some((Ask::HangUp, "SIGHUP")),
-            StopSignal::Kill => None,
-        };
-        let Some((ask, name)) = asks.filter(|_| halt.cause != Cause::Force && !halt.grace.is_zero()) else {
+        let ask = Ask::of(self.run.signal);
+        let Some(ask) = ask.filter(|_| halt.cause != Cause::Force && !halt.grace.is_zero()) else {
             self.note(format!("{}: {}; ended at once", halt.reason, halt.message));
             return;
         };
         self.note(format!(
-            "{}: {}; asked to end ({name}), ended by force in {} s",
+            "{}: {}; asked to end ({}), ended by force in {} s",
             halt.reason,
             halt.message,
+            ask.name(),
             halt.grace.as_secs()
         ));
         tokio::select! {
             () = self.pre_stop() => {}
             () = &mut over => return,
         }
-        self.group.ask(ask);
+        if let Err(error) = self.group.ask(ask).await {
+            self.note(format!(
+                "{} could not be sent: {error}; ended at once",
+                ask.name()
+            ));
+            return;
+        }
         tokio::select! {
             () = self.group.gone() => {}
             () = &mut over => self.note("the grace is over; ended by force".to_owned()),

@@ -1,16 +1,13 @@
 //! How the agent starts a runner.
 
 use super::Identity;
-use crate::{layout::TaskDir, platform};
-use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    fs::OpenOptions,
-    io,
-    path::Path,
-    process::{ExitStatus, Stdio},
+use crate::{
+    layout::TaskDir,
+    platform::{self, Detached},
 };
-use tokio::task::JoinHandle;
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, ffi::OsStr, fs::OpenOptions, io, path::Path, process::ExitStatus};
+use tokio::sync::oneshot;
 
 /// What a runner is told beside the task; it lies in `runner.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +70,7 @@ pub struct Spawned {
     /// Which process it is; to be journalled before anything else.
     pub identity: Identity,
     /// Resolves when the process ends. Dropping it changes nothing for the runner, which is still reaped.
-    pub ended: JoinHandle<io::Result<ExitStatus>>,
+    pub ended: oneshot::Receiver<io::Result<ExitStatus>>,
 }
 
 /// Sees to it that a runner which was started but has not begun never will: it finds nothing to do. Does not disturb one that has.
@@ -92,19 +89,11 @@ pub fn spawn(program: &Path, task: &TaskDir, options: &Options) -> io::Result<Sp
     let mut log = OpenOptions::new();
     log.append(true).create(true);
     let log = platform::open_private(&mut log, &task.runner_log())?;
-    let mut child = tokio::process::Command::new(program)
-        .arg("run-task")
-        .arg(task.path())
-        .current_dir(task.path())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log)
-        .kill_on_drop(false)
-        .spawn()?;
-    let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
+    let folder = task.path();
+    let args = [OsStr::new("run-task"), folder.as_os_str()];
+    let Detached { pid, ended } = platform::start_detached(program, &args, &folder, &log)?;
     // Short work may be over before we look; then this is nobody who lives, and the journal tells the rest.
     let identity = Identity::of(pid).or_else(|_| Identity::ended(pid));
-    let ended = tokio::spawn(async move { child.wait().await });
     Ok(Spawned {
         identity: identity?,
         ended,

@@ -10,7 +10,8 @@ use crate::{
 };
 use std::{io, process::ExitStatus, time::Duration};
 use tokio::{
-    task::{JoinHandle, JoinSet},
+    sync::oneshot,
+    task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
 
@@ -55,7 +56,7 @@ impl Attendance<'_> {
     pub async fn run(
         mut self,
         runner: &Identity,
-        exited: Option<JoinHandle<io::Result<ExitStatus>>>,
+        exited: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
     ) -> Over {
         let mut tail = Tail::new(&self.dir.run_journal());
         self.local.run.clear(); // read anew, from the beginning

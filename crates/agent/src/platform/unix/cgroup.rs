@@ -5,7 +5,7 @@
 //! (systemd: `Delegate=yes`, `DelegateSubgroup=agent`), the task's group is made beside it: a group with members of its own cannot
 //! hand controllers to groups below.
 
-use super::Limits;
+use crate::platform::Limits;
 use std::{
     fs, io,
     path::{Path, PathBuf},

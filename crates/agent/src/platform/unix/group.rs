@@ -8,11 +8,9 @@
 //! started it, and sent when *that thread* ends: the runner starts everything from its one main thread). What those had started is
 //! ended by the agent ([`super::end_survivors`]).
 
-use super::{
-    Process, cgroup, proc,
-    reaper::{Exit, Reaper, Usage},
-    survivors::kill,
-};
+use super::{cgroup, proc, reaper::Reaper, survivors::kill};
+use crate::platform::{Exit, Launch, Limits, Process, Usage};
+use api::step::StopSignal;
 use rustix::{
     fs::{Mode, OFlags},
     io::Errno,
@@ -24,10 +22,8 @@ use rustix::{
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
-    path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
@@ -35,28 +31,6 @@ use tokio::net::unix::pipe;
 
 /// A step's output as it comes.
 pub type Output = pipe::Receiver;
-
-/// What a process is started with.
-#[derive(Clone)]
-pub struct Launch {
-    /// Absolute path of the program.
-    pub program: PathBuf,
-    /// Its arguments.
-    pub args: Vec<OsString>,
-    /// Its whole environment.
-    pub env: BTreeMap<String, OsString>,
-    /// Its current folder.
-    pub dir: PathBuf,
-}
-
-/// Limits of one try.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of memory.
-    pub memory: Option<u64>,
-    /// Thousandths of a processor.
-    pub cpu_milli: Option<u64>,
-}
 
 /// What is sent to ask processes to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +41,27 @@ pub enum Ask {
     Interrupt,
     /// SIGHUP.
     HangUp,
+}
+
+impl Ask {
+    /// What a manifest's stop signal means here; nothing for Kill.
+    pub fn of(signal: StopSignal) -> Option<Self> {
+        match signal {
+            StopSignal::CtrlBreak => Some(Self::Terminate),
+            StopSignal::CtrlC => Some(Self::Interrupt),
+            StopSignal::Close => Some(Self::HangUp),
+            StopSignal::Kill => None,
+        }
+    }
+
+    /// The signal's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Terminate => "SIGTERM",
+            Self::Interrupt => "SIGINT",
+            Self::HangUp => "SIGHUP",
+        }
+    }
 }
 
 /// All processes of a task.
@@ -250,8 +245,8 @@ impl Group {
         }
     }
 
-    /// Asks all processes of the step's session to end.
-    pub fn ask(&self, ask: Ask) {
+    /// Asks all processes of the step's session to end. An error says why that could not be done.
+    pub async fn ask(&self, ask: Ask) -> io::Result<()> {
         let signal = match ask {
             Ask::Terminate => Signal::TERM,
             Ask::Interrupt => Signal::INT,
@@ -260,6 +255,7 @@ impl Group {
         for stat in self.stats().iter().filter(|s| Some(s.session) == self.session) {
             kill(stat.pid, signal);
         }
+        Ok(())
     }
 
     /// Waits until none lives.

@@ -1,6 +1,13 @@
 //! What identifies a process.
 
-use std::io;
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
+use tokio::sync::oneshot;
 
 /// When a process was created, in clock ticks since boot (proc(5), `stat`, field 22); `None` if there is no such process
 /// or only its zombie.
@@ -24,4 +31,30 @@ pub fn detach_from_session() -> io::Result<()> {
         Err(rustix::io::Errno::PERM) => Ok(()), // already leads a session or group of its own
         Err(e) => Err(e.into()),
     }
+}
+
+/// A process that does not end with us.
+pub struct Detached {
+    /// Its pid.
+    pub pid: u32,
+    /// Tells of its end.
+    pub ended: oneshot::Receiver<io::Result<ExitStatus>>,
+}
+
+/// Starts a process with nothing of ours but `log` for what it says; it leaves our session by [`detach_from_session`].
+pub fn start_detached(program: &Path, args: &[&OsStr], folder: &Path, log: &File) -> io::Result<Detached> {
+    let mut child = tokio::process::Command::new(program)
+        .args(args)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.try_clone()?)
+        .kill_on_drop(false)
+        .spawn()?;
+    let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
+    let (told, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        let _ = told.send(child.wait().await); // nobody may wait any more; it is reaped all the same
+    });
+    Ok(Detached { pid, ended })
 }

@@ -1,5 +1,6 @@
 //! Collects ended children: those started here, and orphans of theirs, which come to the runner as the subreaper of its tree.
 
+use crate::platform::{Exit, Usage};
 use std::{
     collections::BTreeMap,
     io,
@@ -11,24 +12,6 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-
-/// How a process ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Exit {
-    /// Its exit code; of one ended by a signal 128 and the signal's number, as shells tell it.
-    pub code: u32,
-    /// The signal that ended it, such as `SIGKILL`; else empty.
-    pub name: String,
-}
-
-/// What processes used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usage {
-    /// Processor time, user and system.
-    pub cpu: Duration,
-    /// The most memory that one of them had, in bytes.
-    pub peak_memory: u64,
-}
 
 #[derive(Default)]
 struct State {

@@ -1,17 +1,9 @@
 //! What a dead runner's steps have left behind: found by their cgroup and by `PROW_TASK_UID` in the environment they were started with.
 
 use super::{cgroup, proc};
+use crate::platform::Process;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{collections::BTreeMap, time::Duration};
-
-/// A process of a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// Process id.
-    pub pid: u32,
-    /// Name of its program.
-    pub name: String,
-}
 
 /// The living processes of a task whose runner is gone. `containment` is what the runner's journal recorded.
 pub fn survivors(uid: &str, containment: Option<&str>) -> Vec<Process> {
