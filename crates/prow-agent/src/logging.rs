@@ -1,13 +1,24 @@
-//! Where the program's own words go: standard error, filtered by `PROW_LOG` (`info` if unset).
+//! Where the program's own words go: standard error and a file in the data folder, filtered by `PROW_LOG` (`info` if unset).
 
-use tracing_subscriber::EnvFilter;
+mod file;
 
-/// Starts it; call it once.
-pub fn start() {
+use file::LogFile;
+use std::{io, path::Path, sync::Arc};
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// Starts it; call it once. The data folder is there and private.
+pub fn start(data: &Path) -> io::Result<()> {
     let filter = EnvFilter::try_from_env("PROW_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+    let terminal = fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()));
+    let kept = fmt::layer()
+        .with_writer(Arc::new(LogFile::open(data)?))
+        .with_ansi(false);
+    tracing_subscriber::registry()
+        .with(filter)
+        .with(terminal)
+        .with(kept)
         .init();
+    Ok(())
 }

@@ -1,6 +1,9 @@
 //! `prow-agent run`: the agent in the foreground, as a service or as a child of `prow dev`.
 
-use agent::service::{self, Settings, Written};
+use agent::{
+    layout::DataDir,
+    service::{self, Settings, Written},
+};
 use anyhow::Context;
 use api::clock::SystemClock;
 use clap::Args;
@@ -41,7 +44,8 @@ pub struct Run {
 impl Run {
     /// Runs until a signal or a foreign holder of the Lease ends it.
     pub fn run(self) -> anyhow::Result<()> {
-        super::logging::start();
+        let data = DataDir::open(&self.data_dir)?;
+        super::logging::start(data.path()).with_context(|| format!("no log in {}", data.path().display()))?;
         let settings = self.settings()?;
         // One thread is enough for all an agent does, and keeps it small.
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -299,6 +299,33 @@ mod tests {
     }
 
     #[test]
+    fn outputs_keep_their_names_only() {
+        let outputs = [("version".to_owned(), "canary".to_owned())];
+        let record = RunRecord::Finished {
+            phase: api::task::TaskPhase::Succeeded,
+            reason: String::new(),
+            message: String::new(),
+            fatal: false,
+            retry_code: false,
+            outputs: outputs.clone().into(),
+        };
+        let mut result = crate::journal::StepResult {
+            status: Default::default(),
+            class: None,
+        };
+        result.status.outputs = outputs.into();
+        let ended = RunRecord::StepEnded {
+            list: crate::journal::List::Steps,
+            place: 0,
+            result: Box::new(result),
+        };
+        for record in [record, ended] {
+            let text = serde_json::to_string(&without_outputs(record)).unwrap();
+            assert!(text.contains("version") && !text.contains("canary"), "{text}");
+        }
+    }
+
+    #[test]
     fn the_end_of_a_log_begins_with_a_whole_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");

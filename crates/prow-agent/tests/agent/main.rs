@@ -8,6 +8,7 @@
 mod claiming;
 mod crashing;
 mod cut_off;
+mod diagnosing;
 mod door;
 mod hollow;
 mod identity;
