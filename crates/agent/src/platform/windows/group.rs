@@ -8,7 +8,7 @@ use super::{
     command_line,
     process::{ENDED, on_end},
     signal::{self, Ask},
-    survivors::{members, process},
+    survivors::members,
 };
 use crate::platform::{Exit, Launch, Limits, Process, Usage};
 use std::{
@@ -63,7 +63,8 @@ impl Containment {
 
     /// Makes ready for one try of a step. Limits that cannot be set are an error, and nothing may be started then.
     pub fn group(&mut self, limits: Limits) -> io::Result<Group> {
-        self.kept.retain(|job| !members(job).is_empty());
+        self.kept
+            .retain(|job| members(job).is_ok_and(|living| !living.is_empty()));
         let outer = Arc::new(Job::create(None, Rules::default())?);
         let inner = Job::create(None, rules(limits))?;
         self.kept.push(outer.clone());
@@ -72,7 +73,8 @@ impl Containment {
             outer,
             inner: Some(inner),
             exits: BTreeMap::new(),
-            spared: BTreeSet::new(),
+            spared: false,
+            abandoned: BTreeSet::new(),
         })
     }
 
@@ -91,7 +93,8 @@ impl Containment {
             outer: self.task.clone(),
             inner: None,
             exits: BTreeMap::new(),
-            spared: self.abandoned.clone(),
+            spared: false,
+            abandoned: self.abandoned.clone(),
         }
     }
 }
@@ -116,7 +119,10 @@ pub struct Group {
     /// `None` for what is left of a whole task.
     inner: Option<Job>,
     exits: BTreeMap<u32, watch::Receiver<Option<Exit>>>,
-    spared: BTreeSet<u32>,
+    /// Whether what broke away may live on: then only the inner job matters.
+    spared: bool,
+    /// What was given up.
+    abandoned: BTreeSet<u32>,
 }
 
 /// A started process with its output.
@@ -177,28 +183,22 @@ impl Group {
         std::future::pending().await // its end cannot be seen
     }
 
-    /// All living processes of this try, but for consoles.
+    /// All living processes of this try.
     pub fn members(&self) -> Vec<Process> {
-        let mut found: Vec<_> = self.living().iter().map(process).collect();
-        found.retain(|process| !process.name.eq_ignore_ascii_case("conhost.exe"));
-        found
+        self.living(self.held())
     }
 
     /// Those that set themselves apart: they broke away.
     pub fn set_apart(&self) -> Vec<Process> {
-        let inner = self
-            .inner
-            .as_ref()
-            .and_then(|job| job.pids().ok())
-            .unwrap_or_default();
-        let mut apart = self.members();
-        apart.retain(|process| !inner.contains(&process.pid));
+        let inside = self.inner.as_ref().map(|job| self.living(job));
+        let mut apart = self.living(&self.outer);
+        apart.retain(|process| !inside.iter().flatten().any(|p| p.pid == process.pid));
         apart
     }
 
-    /// Leaves these alone from now on.
+    /// Leaves these alone from now on: those that broke away, so that the job tells them from the rest.
     pub fn spare(&mut self, processes: &[Process]) {
-        self.spared.extend(processes.iter().map(|p| p.pid));
+        self.spared |= !processes.is_empty();
     }
 
     /// Asks the step to end, by its first process that can be asked. An error says why none can.
@@ -216,7 +216,7 @@ impl Group {
 
     /// Waits until none lives.
     pub async fn gone(&self) {
-        while !self.living().is_empty() {
+        while !self.members().is_empty() {
             tokio::time::sleep(Duration::from_millis(20)).await; // a job tells nobody reliably that it is empty
         }
     }
@@ -224,18 +224,14 @@ impl Group {
     /// Ends all processes and waits until none lives, at most `limit`. Returns what lives even then.
     pub async fn end(&self, limit: Duration) -> Vec<Process> {
         let end = tokio::time::Instant::now() + limit;
-        // what is spared has left the inner job
-        let job = match &self.inner {
-            Some(inner) if !self.spared.is_empty() => inner,
-            _ => &*self.outer,
-        };
+        let job = self.held();
         loop {
             if let Err(error) = job.terminate(ENDED) {
                 tracing::warn!(%error, "a job cannot be ended");
             }
-            let left = self.living();
+            let left = self.members();
             if left.is_empty() || tokio::time::Instant::now() >= end {
-                return left.iter().map(process).collect();
+                return left;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -250,9 +246,20 @@ impl Group {
         }
     }
 
-    fn living(&self) -> Vec<win32::process::Process> {
-        let mut living = members(&self.outer);
-        living.retain(|process| !self.spared.contains(&process.pid()));
+    /// The job that holds what this try has to answer for.
+    fn held(&self) -> &Job {
+        match &self.inner {
+            Some(inner) if self.spared => inner,
+            _ => &self.outer,
+        }
+    }
+
+    fn living(&self, job: &Job) -> Vec<Process> {
+        let mut living = members(job).unwrap_or_else(|error| {
+            tracing::warn!(%error, "the processes of a job cannot be listed");
+            Vec::new()
+        });
+        living.retain(|process| !self.abandoned.contains(&process.pid));
         living
     }
 }

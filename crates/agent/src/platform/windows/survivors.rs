@@ -3,62 +3,80 @@
 //! The job ends its processes when the runner's handle of it is closed, which its death does too, so this is about those that take their
 //! time.
 
-use super::process::{ENDED, living};
+use super::process::ENDED;
 use crate::platform::Process;
-use std::time::Duration;
+use std::{path::Path, sync::LazyLock, time::Duration};
 use win32::job::Job;
 
-/// What is told of a process.
-pub(super) fn process(process: &win32::process::Process) -> Process {
-    let image = process.image().unwrap_or_default();
+/// What hosts a console: it comes and goes with the programs in it, and is none of theirs.
+static CONSOLE_HOST: LazyLock<Option<String>> = LazyLock::new(|| {
+    let folder = win32::system::system_folder().ok()?;
+    Some(folder.join("conhost.exe").to_string_lossy().into_owned())
+});
+
+/// The living processes of a job, but for consoles. What is listed and has no thread any more has ended: some systems list it for good.
+pub(super) fn members(job: &Job) -> win32::Result<Vec<Process>> {
+    Ok(job.pids()?.into_iter().filter_map(member).collect())
+}
+
+fn member(pid: u32) -> Option<Process> {
+    let image = match win32::process::Process::open(pid) {
+        Ok(Some(process)) if !process.has_ended() => process.image().unwrap_or_default(),
+        Ok(_) => return None,
+        Err(_) => Default::default(), // it lives, and lets nobody look
+    };
     let image = image.to_string_lossy();
-    Process {
-        pid: process.pid(),
-        name: image.rsplit('\\').next().unwrap_or_default().to_owned(),
+    if CONSOLE_HOST
+        .as_ref()
+        .is_some_and(|host| image.eq_ignore_ascii_case(host))
+    {
+        return None;
+    }
+    let name = Path::new(&*image).file_name().unwrap_or_default();
+    Some(Process {
+        pid,
+        name: name.to_string_lossy().into_owned(),
+    })
+}
+
+/// The processes of the job of that name; none where there is no such job, which is gone with the last handle and process.
+fn left(containment: Option<&str>) -> win32::Result<Vec<Process>> {
+    match containment.map(Job::open).transpose()?.flatten() {
+        Some(job) => members(&job),
+        None => Ok(Vec::new()),
     }
 }
 
-/// The living processes of a job. What is listed and has no thread any more has ended: some systems list it for good.
-pub(super) fn members(job: &Job) -> Vec<win32::process::Process> {
-    let pids = job.pids().unwrap_or_else(|error| {
-        tracing::warn!(%error, "the processes of a job cannot be listed");
-        Vec::new()
-    });
-    pids.into_iter().filter_map(living).collect()
-}
-
-fn open(containment: Option<&str>) -> Option<Job> {
-    let name = containment?;
-    Job::open(name).unwrap_or_else(|error| {
-        tracing::warn!(%error, name, "the job of a task cannot be opened");
-        None
-    })
+fn end(containment: Option<&str>) -> win32::Result<()> {
+    match containment.map(Job::open).transpose()?.flatten() {
+        Some(job) => job.terminate(ENDED),
+        None => Ok(()),
+    }
 }
 
 /// The living processes of a task whose runner is gone. `containment` is what the runner's journal recorded.
 pub fn survivors(_uid: &str, containment: Option<&str>) -> Vec<Process> {
-    let job = open(containment);
-    job.iter().flat_map(members).map(|p| process(&p)).collect()
+    left(containment).unwrap_or_else(|error| {
+        tracing::warn!(%error, containment, "the processes of a task cannot be listed");
+        Vec::new()
+    })
 }
 
-/// Whether nothing of a task lives any more. Only then may RunnerLost be reported.
-pub fn tree_gone(uid: &str, containment: Option<&str>) -> bool {
-    survivors(uid, containment).is_empty()
+/// Whether nothing of a task lives any more. Only then may RunnerLost be reported, so a job that cannot be looked into is not gone.
+pub fn tree_gone(_uid: &str, containment: Option<&str>) -> bool {
+    left(containment).is_ok_and(|left| left.is_empty())
 }
 
 /// Ends what is left of a task whose runner is gone, and waits up to `limit` until it is. Returns what still lives then, which is
 /// empty but for processes the system cannot end.
 pub async fn end_survivors(uid: &str, containment: Option<&str>, limit: Duration) -> Vec<Process> {
-    let end = tokio::time::Instant::now() + limit;
+    let over = tokio::time::Instant::now() + limit;
     loop {
-        if let Some(job) = open(containment)
-            && let Err(error) = job.terminate(ENDED)
-        {
-            tracing::warn!(%error, "the job of a task cannot be ended");
+        if let Err(error) = end(containment) {
+            tracing::warn!(%error, containment, "the job of a task cannot be ended");
         }
-        let left = survivors(uid, containment);
-        if left.is_empty() || tokio::time::Instant::now() >= end {
-            return left;
+        if tree_gone(uid, containment) || tokio::time::Instant::now() >= over {
+            return survivors(uid, containment);
         }
         // these are no children of ours: nobody tells us of their end
         tokio::time::sleep(Duration::from_millis(20)).await;
