@@ -54,17 +54,18 @@ fn end(containment: Option<&str>) -> win32::Result<()> {
     }
 }
 
-/// The living processes of a task whose runner is gone. `containment` is what the runner's journal recorded.
+/// The living processes of a task whose runner is gone. `containment` is what the runner's journal recorded. A job that cannot be looked
+/// into is taken for one that lives: its error stands for the name, with pid 0.
 pub fn survivors(_uid: &str, containment: Option<&str>) -> Vec<Process> {
     left(containment).unwrap_or_else(|error| {
-        tracing::warn!(%error, containment, "the processes of a task cannot be listed");
-        Vec::new()
+        let name = error.to_string();
+        vec![Process { pid: 0, name }]
     })
 }
 
-/// Whether nothing of a task lives any more. Only then may RunnerLost be reported, so a job that cannot be looked into is not gone.
-pub fn tree_gone(_uid: &str, containment: Option<&str>) -> bool {
-    left(containment).is_ok_and(|left| left.is_empty())
+/// Whether nothing of a task lives any more. Only then may RunnerLost be reported.
+pub fn tree_gone(uid: &str, containment: Option<&str>) -> bool {
+    survivors(uid, containment).is_empty()
 }
 
 /// Ends what is left of a task whose runner is gone, and waits up to `limit` until it is. Returns what still lives then, which is
@@ -75,8 +76,9 @@ pub async fn end_survivors(uid: &str, containment: Option<&str>, limit: Duration
         if let Err(error) = end(containment) {
             tracing::warn!(%error, containment, "the job of a task cannot be ended");
         }
-        if tree_gone(uid, containment) || tokio::time::Instant::now() >= over {
-            return survivors(uid, containment);
+        let left = survivors(uid, containment);
+        if left.is_empty() || tokio::time::Instant::now() >= over {
+            return left;
         }
         // these are no children of ours: nobody tells us of their end
         tokio::time::sleep(Duration::from_millis(20)).await;
