@@ -159,8 +159,12 @@ impl Key {
 
     /// Sets a text.
     pub fn set_text(&self, name: &str, value: &str) -> Result<()> {
-        let value: Vec<u8> = wide(value).into_iter().flat_map(u16::to_le_bytes).collect();
-        self.set(name, REG_SZ, &value)
+        self.set(name, REG_SZ, &bytes_of(value))
+    }
+
+    /// Sets a text in which names of variables stand for their values (REG_EXPAND_SZ).
+    pub fn set_expandable(&self, name: &str, value: &str) -> Result<()> {
+        self.set(name, REG_EXPAND_SZ, &bytes_of(value))
     }
 
     /// Sets a list of texts.
@@ -218,6 +222,10 @@ pub fn delete(hive: Hive, path: &str) -> Result<()> {
     // SAFETY: the path ends with a zero.
     let code = unsafe { RegDeleteTreeW(root(hive), path.as_ptr()) };
     found("RegDeleteTreeW", code).map(|_| ())
+}
+
+fn bytes_of(text: &str) -> Vec<u8> {
+    wide(text).into_iter().flat_map(u16::to_le_bytes).collect()
 }
 
 impl Value {
