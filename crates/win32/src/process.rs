@@ -52,6 +52,17 @@ impl Process {
         Self { handle, pid }
     }
 
+    /// The same process by another handle.
+    pub fn try_clone(&self) -> Result<Self> {
+        let code = |e: std::io::Error| e.raw_os_error().unwrap_or_default().cast_unsigned();
+        let copy = self.handle.try_clone();
+        let handle = copy.map_err(|e| Error::of("DuplicateHandle", code(e)))?;
+        Ok(Self {
+            handle,
+            pid: self.pid,
+        })
+    }
+
     /// Its pid.
     pub fn pid(&self) -> u32 {
         self.pid

@@ -261,7 +261,7 @@ impl<'a> Attempt<'a> {
 
     async fn check(&mut self, check: &str, log: &mut Log, spent: &mut Usage) -> Result<Verdict, Cut> {
         let launch = self.launch(What::Script(check, Purpose::Check), Secrets::Without)?;
-        let ended = self.execute(launch, None, log, spent).await?;
+        let ended = self.execute(launch, None, self.shell(), log, spent).await?;
         if let Some(halt) = ended.halt {
             return Err(Outcome::halted(halt).into());
         }
@@ -280,9 +280,9 @@ impl<'a> Attempt<'a> {
     }
 
     async fn act(&mut self, log: &mut Log, spent: &mut Usage) -> Result<Ended, Cut> {
-        let what = match &self.step.script {
-            Some(script) => What::Script(script, Purpose::Script),
-            None => What::Command,
+        let (what, shell) = match &self.step.script {
+            Some(script) => (What::Script(script, Purpose::Script), self.shell()),
+            None => (What::Command, None),
         };
         let launch = self.launch(what, Secrets::With)?;
         let pre_stop = match &self.step.pre_stop {
@@ -292,13 +292,19 @@ impl<'a> Attempt<'a> {
             }
             None => None,
         };
-        self.execute(launch, pre_stop, log, spent).await
+        self.execute(launch, pre_stop, shell, log, spent).await
+    }
+
+    /// The shell of the step's scripts.
+    fn shell(&self) -> Option<&'a str> {
+        Some(self.step.shell.as_deref().unwrap_or(platform::DEFAULT_SHELL))
     }
 
     async fn execute(
         &mut self,
         launch: Launch,
         pre_stop: Option<(Launch, Duration)>,
+        shell: Option<&str>,
         log: &mut Log,
         spent: &mut Usage,
     ) -> Result<Ended, Cut> {
@@ -313,7 +319,8 @@ impl<'a> Attempt<'a> {
             signal: self
                 .step
                 .stop_signal
-                .unwrap_or_else(|| shell::default_stop_signal(self.step.shell.as_deref())),
+                .unwrap_or_else(|| shell::default_stop_signal(shell)),
+            ends_when_asked: shell::goes_on_when_asked(shell),
             pre_stop,
             encoding: self.step.output_encoding.unwrap_or_default(),
             allow_detached: self.step.allow_detached,

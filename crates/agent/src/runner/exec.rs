@@ -27,6 +27,8 @@ pub(super) const ABANDON_AFTER: Duration = Duration::from_secs(30);
 pub(super) struct Execution {
     pub launch: Launch,
     pub signal: StopSignal,
+    /// Whether its main process is ended as soon as it was asked to end: a shell that would go on with its next line.
+    pub ends_when_asked: bool,
     /// Runs before the stop signal, for at most so long.
     pub pre_stop: Option<(Launch, Duration)>,
     pub encoding: OutputEncoding,
@@ -182,17 +184,34 @@ impl Life<'_> {
             () = self.pre_stop() => {}
             () = &mut over => return,
         }
-        if let Err(error) = self.group.ask(ask).await {
-            self.note(format!(
-                "{} could not be sent: {error}; ended at once",
-                ask.name()
-            ));
-            return;
-        }
+        let asked_and_gone = async {
+            if self.ask(ask).await {
+                self.group.gone().await;
+            }
+        };
         tokio::select! {
-            () = self.group.gone() => {}
+            () = asked_and_gone => {}
             () = &mut over => self.note("the grace is over; ended by force".to_owned()),
         }
+    }
+
+    /// Asks the step to end, in another way where one cannot be taken; whether any could.
+    async fn ask(&self, ask: Ask) -> bool {
+        let mut next = Some(ask);
+        while let Some(ask) = next {
+            match self.group.ask(ask).await {
+                Ok(()) => {
+                    if self.run.ends_when_asked {
+                        self.group.end_one(self.pid);
+                    }
+                    return true;
+                }
+                Err(error) => self.note(format!("{} could not be sent: {error}", ask.name())),
+            }
+            next = ask.fallback();
+        }
+        self.note("the step cannot be asked to end; ended at once".to_owned());
+        false
     }
 
     async fn pre_stop(&mut self) {

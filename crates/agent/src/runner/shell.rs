@@ -134,6 +134,11 @@ pub(super) fn default_stop_signal(shell: Option<&str>) -> StopSignal {
     }
 }
 
+/// Whether a shell goes on with the next line of its script when it was asked to end, unless it is ended itself.
+pub(super) fn goes_on_when_asked(shell: Option<&str>) -> bool {
+    shell == Some("cmd")
+}
+
 /// Words of a template; double quotes keep spaces together.
 fn split(template: &str) -> Vec<String> {
     let mut words = Vec::new();

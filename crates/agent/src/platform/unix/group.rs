@@ -54,6 +54,11 @@ impl Ask {
         }
     }
 
+    /// What is tried where this cannot be done: nothing, a signal reaches every process.
+    pub fn fallback(self) -> Option<Self> {
+        None
+    }
+
     /// The signal's name.
     pub fn name(self) -> &'static str {
         match self {
@@ -256,6 +261,11 @@ impl Group {
             kill(stat.pid, signal);
         }
         Ok(())
+    }
+
+    /// Ends one process that was started here, and it alone.
+    pub fn end_one(&self, pid: u32) {
+        kill(pid, Signal::KILL);
     }
 
     /// Waits until none lives.

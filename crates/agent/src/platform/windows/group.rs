@@ -72,7 +72,7 @@ impl Containment {
             task: self.task.clone(),
             outer,
             inner: Some(inner),
-            exits: BTreeMap::new(),
+            started: BTreeMap::new(),
             spared: false,
             abandoned: BTreeSet::new(),
         })
@@ -92,7 +92,7 @@ impl Containment {
             task: self.task.clone(),
             outer: self.task.clone(),
             inner: None,
-            exits: BTreeMap::new(),
+            started: BTreeMap::new(),
             spared: false,
             abandoned: self.abandoned.clone(),
         }
@@ -118,7 +118,7 @@ pub struct Group {
     outer: Arc<Job>,
     /// `None` for what is left of a whole task.
     inner: Option<Job>,
-    exits: BTreeMap<u32, watch::Receiver<Option<Exit>>>,
+    started: BTreeMap<u32, (win32::process::Process, watch::Receiver<Option<Exit>>)>,
     /// Whether what broke away may live on: then only the inner job matters.
     spared: bool,
     /// What was given up.
@@ -161,6 +161,7 @@ impl Group {
         }
         .start()?;
         let pid = process.pid();
+        let held = process.try_clone()?;
         let (told, exit) = watch::channel(None);
         on_end(process, move |code| {
             told.send_replace(code.ok().map(|code| Exit {
@@ -168,13 +169,13 @@ impl Group {
                 name: String::new(),
             }))
         });
-        self.exits.insert(pid, exit);
+        self.started.insert(pid, (held, exit));
         Ok(Started { pid, stdout, stderr })
     }
 
     /// Waits for the end of a process started here.
     pub async fn exited(&self, pid: u32) -> Exit {
-        if let Some(exit) = self.exits.get(&pid)
+        if let Some((_, exit)) = self.started.get(&pid)
             && let Ok(exit) = exit.clone().wait_for(Option::is_some).await
             && let Some(exit) = exit.clone()
         {
@@ -201,17 +202,27 @@ impl Group {
         self.spared |= !processes.is_empty();
     }
 
-    /// Asks the step to end, by its first process that can be asked. An error says why none can.
+    /// Asks the step to end. An error says why none of its processes can be asked.
     pub async fn ask(&self, ask: Ask) -> io::Result<()> {
-        let mut refused = io::Error::other("no process of the step lives");
+        let mut refused = Some(io::Error::other("no process of the step lives"));
         for process in self.members() {
-            // a control event reaches the whole console: one process of it is enough
             match signal::send(&self.task, process.pid, ask).await {
-                Ok(()) => return Ok(()),
-                Err(error) => refused = error,
+                // the event reaches all of the console, which is the step's
+                Ok(()) if ask != Ask::Close => return Ok(()),
+                Ok(()) => refused = None,
+                Err(error) => refused = refused.map(|_| error),
             }
         }
-        Err(refused)
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Ends one process that was started here, and it alone.
+    pub fn end_one(&self, pid: u32) {
+        if let Some((process, _)) = self.started.get(&pid)
+            && let Err(error) = process.terminate(ENDED)
+        {
+            tracing::warn!(%error, pid, "a process cannot be ended");
+        }
     }
 
     /// Waits until none lives.

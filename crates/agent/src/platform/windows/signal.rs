@@ -38,6 +38,14 @@ impl Ask {
         }
     }
 
+    /// What is tried where this cannot be done: programs without a console may have windows.
+    pub fn fallback(self) -> Option<Self> {
+        match self {
+            Self::CtrlC | Self::CtrlBreak => Some(Self::Close),
+            Self::Close => None,
+        }
+    }
+
     /// Its name as Windows has it.
     pub fn name(self) -> &'static str {
         match self {
