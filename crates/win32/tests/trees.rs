@@ -1,13 +1,16 @@
 //! Processes in nested jobs: what ends, what stays, what they inherit. `cmd` stands for any program.
 
 #![cfg(windows)]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{
     ffi::OsStr,
     fs::File,
     io::PipeWriter,
-    os::windows::io::AsHandle,
+    os::windows::{
+        fs::OpenOptionsExt,
+        io::{AsHandle, AsRawHandle},
+    },
     path::{Path, PathBuf},
 };
 use tokio::io::AsyncReadExt;
@@ -19,6 +22,7 @@ use win32::{
     spawn::{Console, Spawn},
     system,
 };
+use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
 
 fn cmd() -> PathBuf {
     system::system_folder().unwrap().join("cmd.exe")
@@ -117,4 +121,26 @@ fn a_named_job_is_found_and_ended_from_elsewhere() {
     assert_eq!(process.wait().unwrap(), 5);
     assert!(found.usage().is_ok());
     assert!(Job::open(&format!("{name}-other")).unwrap().is_none());
+}
+
+/// IO-03: the list of handles holds even against one that is inheritable.
+#[test]
+fn a_process_gets_its_streams_and_no_other_handle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("held");
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .share_mode(0)
+        .open(&path)
+        .unwrap();
+    // SAFETY: the handle is open.
+    let set = unsafe { SetHandleInformation(file.as_raw_handle(), HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT) };
+    assert_ne!(set, 0);
+    let step = job(false);
+    let (process, _input) = start_tree(&[&step]);
+    assert!(File::open(&path).is_err(), "we hold it alone");
+    drop(file);
+    File::open(&path).expect("nobody holds it any more");
+    assert!(!process.has_ended());
 }

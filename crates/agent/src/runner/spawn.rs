@@ -7,7 +7,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ffi::OsStr, fs::OpenOptions, io, path::Path, process::ExitStatus};
-use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// What a runner is told beside the task; it lies in `runner.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +70,7 @@ pub struct Spawned {
     /// Which process it is; to be journalled before anything else.
     pub identity: Identity,
     /// Resolves when the process ends. Dropping it changes nothing for the runner, which is still reaped.
-    pub ended: oneshot::Receiver<io::Result<ExitStatus>>,
+    pub ended: JoinHandle<io::Result<ExitStatus>>,
 }
 
 /// Sees to it that a runner which was started but has not begun never will: it finds nothing to do. Does not disturb one that has.

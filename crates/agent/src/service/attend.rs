@@ -10,8 +10,7 @@ use crate::{
 };
 use std::{io, process::ExitStatus, time::Duration};
 use tokio::{
-    sync::oneshot,
-    task::JoinSet,
+    task::{JoinHandle, JoinSet},
     time::{MissedTickBehavior, interval},
 };
 
@@ -56,7 +55,7 @@ impl Attendance<'_> {
     pub async fn run(
         mut self,
         runner: &Identity,
-        exited: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
+        exited: Option<JoinHandle<io::Result<ExitStatus>>>,
     ) -> Over {
         let mut tail = Tail::new(&self.dir.run_journal());
         self.local.run.clear(); // read anew, from the beginning

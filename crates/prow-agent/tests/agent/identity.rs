@@ -45,6 +45,7 @@ async fn a_certificate_is_renewed_in_time_and_a_wrong_clock_is_told() {
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(service::run(settings, Arc::new(clock), async {
         let _ = stopped.await;
+        service::Ending::Stop
     }));
     condition(&world, "web1", "ClockSkewed", "True").await;
     hang_guard(async {

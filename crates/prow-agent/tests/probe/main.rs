@@ -27,8 +27,10 @@ enum Probe {
     EmitHex { bytes: Vec<String> },
     /// Writes a text in pieces, one flush each.
     Pieces { texts: Vec<String> },
-    /// Starts a copy of itself, that another, and so on; each adds its pid to a file and waits.
+    /// Starts a copy of itself, that another, and so on; each adds its pid to a file, prints it and waits.
     Tree { depth: u32, pids: PathBuf },
+    /// Writes numbers from 1, one a line, with a pause after each.
+    Count { to: u32, millis: u64 },
     /// Each generation starts the next and ends at once.
     Relay { generations: u32, pids: PathBuf },
     /// Leaves a process behind that holds the output, then ends with a code.
@@ -52,6 +54,7 @@ enum Probe {
         args: Vec<String>,
     },
     /// Prints the files it has open.
+    #[cfg(unix)]
     Handles,
     /// Uses memory and time.
     Use { mebibytes: usize },
@@ -105,8 +108,15 @@ async fn main() {
                 std::thread::sleep(Duration::from_millis(30));
             }
         }
+        Probe::Count { to, millis } => {
+            for number in 1..=to {
+                println!("{number}");
+                std::thread::sleep(Duration::from_millis(millis));
+            }
+        }
         Probe::Tree { depth, pids } => {
             add_pid(&pids);
+            println!("{}", std::process::id());
             if depth > 1 {
                 me().arg("tree")
                     .arg((depth - 1).to_string())
@@ -129,13 +139,21 @@ async fn main() {
         }
         Probe::Leave { pids, code, apart } => {
             let what = if apart { "apart" } else { "ignore" };
-            me().arg(what).arg(&pids).spawn().unwrap();
+            let mut left = me();
+            left.arg(what).arg(&pids);
+            #[cfg(windows)]
+            if apart {
+                const CREATE_BREAKAWAY_FROM_JOB: u32 = 0x0100_0000;
+                std::os::windows::process::CommandExt::creation_flags(&mut left, CREATE_BREAKAWAY_FROM_JOB);
+            }
+            left.spawn().unwrap();
             while std::fs::read_to_string(&pids).unwrap_or_default().is_empty() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             exit(code);
         }
         Probe::Apart { pids } => {
+            #[cfg(unix)]
             agent::platform::detach_from_session().unwrap();
             add_pid(&pids);
             wait();
@@ -155,6 +173,7 @@ async fn main() {
         }
         Probe::Append { file, line } => append(&file, &line),
         Probe::Argv { args } => args.iter().for_each(|a| println!("[{a}]")),
+        #[cfg(unix)]
         Probe::Handles => {
             let folder = std::fs::read_dir("/proc/self/fd").unwrap();
             let targets = folder.flatten().filter_map(|e| std::fs::read_link(e.path()).ok());

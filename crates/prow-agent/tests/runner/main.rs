@@ -2,11 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may
 
+#[cfg(unix)]
 mod durability;
+#[cfg(unix)]
 mod outcomes;
+#[cfg(unix)]
 mod output;
+#[cfg(unix)]
 mod processes;
 mod rig;
+#[cfg(unix)]
 mod secrets;
+#[cfg(unix)]
 mod stopping;
+#[cfg(unix)]
 mod walking;
+#[cfg(windows)]
+mod windows;

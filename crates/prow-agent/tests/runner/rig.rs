@@ -20,11 +20,33 @@ use std::{
 };
 use tempfile::TempDir;
 
+#[cfg(unix)]
 pub const AGENT: &str = env!("CARGO_BIN_EXE_prow-agent");
+#[cfg(unix)]
 pub const PROBE: &str = env!("CARGO_BIN_EXE_prow-probe");
+
+/// Where the programs under test are: those of a Windows build are not where they were built.
+fn program(name: &str) -> String {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().unwrap();
+    let beside = if folder.ends_with("deps") {
+        folder.parent().unwrap()
+    } else {
+        folder
+    };
+    let program = beside.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    assert!(
+        program.exists(),
+        "{} is missing: build it first",
+        program.display()
+    );
+    program.to_str().unwrap().to_owned()
+}
 
 /// A task that has not run yet.
 pub struct Rig {
+    /// Removed with the rig.
+    #[cfg_attr(windows, allow(dead_code))] // the stories of Unix alone look into it
     folder: TempDir,
     pub dir: TaskDir,
     pub task: Task,
@@ -41,14 +63,19 @@ pub fn steps(steps: Json, job: Json) -> Rig {
 }
 
 /// A Job of one script.
+#[cfg(unix)]
 pub fn script(text: &str) -> Rig {
     steps(json!([{"name": "main", "script": text}]), json!({}))
 }
 
 /// A Job of one step that runs the probe.
 pub fn probe(args: &[&str]) -> Rig {
-    let command: Vec<&str> = [PROBE].iter().chain(args).copied().collect();
-    steps(json!([{"name": "main", "command": command}]), json!({}))
+    steps(json!([probe_step("main", args)]), json!({}))
+}
+
+/// A step that runs the probe.
+pub fn probe_step(name: &str, args: &[&str]) -> Json {
+    json!({"name": name, "command": [program("prow-probe")], "args": args})
 }
 
 impl Rig {
@@ -87,6 +114,7 @@ impl Rig {
     }
 
     /// A path outside the workspace.
+    #[cfg(unix)]
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
@@ -96,7 +124,7 @@ impl Rig {
         self.dir
             .write("task.json", &serde_json::to_vec(&self.task).unwrap())
             .unwrap();
-        let spawned = runner::spawn(Path::new(AGENT), &self.dir, &self.options).unwrap();
+        let spawned = runner::spawn(Path::new(&program("prow-agent")), &self.dir, &self.options).unwrap();
         Running {
             spawned,
             agent: None,
@@ -291,6 +319,7 @@ impl Finished {
         log(&self.rig.dir, step)
     }
 
+    #[cfg(unix)]
     pub fn raw_log(&self, step: &str) -> Vec<u8> {
         raw_log(&self.rig.dir, step)
     }

@@ -6,8 +6,9 @@ use std::{
     io,
     path::Path,
     process::{ExitStatus, Stdio},
+    time::Duration,
 };
-use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 /// When a process was created, in clock ticks since boot (proc(5), `stat`, field 22); `None` if there is no such process
 /// or only its zombie.
@@ -33,12 +34,17 @@ pub fn detach_from_session() -> io::Result<()> {
     }
 }
 
+/// Why a program that printed nothing, and lived so long, did not begin: Unix says so at the start.
+pub fn never_began(_code: u32, _lived: Duration) -> Option<&'static str> {
+    None
+}
+
 /// A process that does not end with us.
 pub struct Detached {
     /// Its pid.
     pub pid: u32,
-    /// Tells of its end.
-    pub ended: oneshot::Receiver<io::Result<ExitStatus>>,
+    /// Resolves with its end. Dropping it changes nothing for the process, which is still reaped.
+    pub ended: JoinHandle<io::Result<ExitStatus>>,
 }
 
 /// Starts a process with nothing of ours but `log` for what it says; it leaves our session by [`detach_from_session`].
@@ -52,9 +58,6 @@ pub fn start_detached(program: &Path, args: &[&OsStr], folder: &Path, log: &File
         .kill_on_drop(false)
         .spawn()?;
     let pid = child.id().ok_or(io::ErrorKind::NotFound)?;
-    let (told, ended) = oneshot::channel();
-    tokio::spawn(async move {
-        let _ = told.send(child.wait().await); // nobody may wait any more; it is reaped all the same
-    });
+    let ended = tokio::spawn(async move { child.wait().await });
     Ok(Detached { pid, ended })
 }

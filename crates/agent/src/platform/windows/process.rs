@@ -10,7 +10,7 @@ use std::{
     path::Path,
     process::ExitStatus,
 };
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 use win32::{
     console,
     process::{self, Process},
@@ -86,8 +86,8 @@ fn leaves_jobs() -> bool {
 pub struct Detached {
     /// Its pid.
     pub pid: u32,
-    /// Tells of its end.
-    pub ended: oneshot::Receiver<io::Result<ExitStatus>>,
+    /// Resolves with its end. Dropping it changes nothing for the process.
+    pub ended: JoinHandle<io::Result<ExitStatus>>,
 }
 
 /// Starts a process without a console, in none of our jobs where these let it go, with nothing of ours but `log` for what it says.
@@ -111,9 +111,14 @@ pub fn start_detached(program: &Path, args: &[&OsStr], folder: &Path, log: &File
         Err(error) if error.code == DENIED => spawn(false),
         other => other,
     }?;
+    let pid = process.pid();
+    let ended = on_end(process, |code| code);
     Ok(Detached {
-        pid: process.pid(),
-        ended: on_end(process, |code| code.map(ExitStatus::from_raw)),
+        pid,
+        ended: tokio::spawn(async {
+            let code = ended.await.map_err(io::Error::other)?;
+            code.map(ExitStatus::from_raw)
+        }),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 use api::{placement::Labels, task::TaskPhase};
 use std::{io, process::ExitStatus, time::Duration};
-use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 impl Life {
     pub(super) async fn start(&mut self, ready: Ready) -> Result<(), Error> {
@@ -61,7 +61,7 @@ impl Life {
         found: Found,
         share: Share,
         mut runner: Identity,
-        mut exited: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
+        mut exited: Option<JoinHandle<io::Result<ExitStatus>>>,
         resumed: bool,
     ) -> Result<(), Error> {
         let grace = found.spec.termination_grace_period_seconds;
