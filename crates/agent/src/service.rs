@@ -16,6 +16,7 @@ mod capacity;
 mod claim;
 mod cleanup;
 pub mod connection;
+mod departure;
 pub mod diagnose;
 mod enrol;
 mod facts;
@@ -39,14 +40,14 @@ mod work;
 pub use enrol::Error as EnrolError;
 pub use lease::Taken;
 pub(crate) use retry::Backoff;
-pub use settings::{Settings, Written};
+pub use settings::{RunAs, Settings, Written};
 
-use crate::{journal, layout, platform};
+use crate::{journal, layout};
 use api::clock::Clock;
 use home::Home;
 use host::Host;
 use lease::Lease;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::watch;
 
 /// Why the agent ended though nobody asked it to.
@@ -66,19 +67,36 @@ pub enum Error {
     Layout(#[from] layout::Error),
 }
 
-/// Runs the agent until `shutdown` resolves or another agent holds its Lease. Runners are left alone either way.
+/// Why the agent is asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It is to stop, alone: runners go on.
+    Stop,
+    /// The host goes down: runners are told to end too.
+    HostDown {
+        /// How long the host waits.
+        within: Duration,
+    },
+}
+
+/// Runs the agent until `asked` resolves or another agent holds its Lease. Runners are left alone unless the host goes down.
 pub async fn run(
     settings: Settings,
     clock: Arc<dyn Clock>,
-    shutdown: impl Future<Output = ()>,
+    asked: impl Future<Output = Ending>,
 ) -> Result<(), Error> {
     let home = Home::open(&settings.data_dir)?;
-    tokio::pin!(shutdown);
-    let (name, token) = (settings.name.as_deref(), settings.token.as_deref());
+    tokio::pin!(asked);
+    let token = match &settings.token {
+        Some(token) => Some(token.clone()),
+        None => home.join_token()?,
+    };
+    let (name, token) = (settings.name.as_deref(), token.as_deref());
     let enrolled = tokio::select! {
         enrolled = enrol::enrol(&home, &settings.server, name, token, clock.clone()) => enrolled?,
-        () = &mut shutdown => return Ok(()),
+        _ = &mut asked => return Ok(()),
     };
+    home.drop_join_token()?;
     let (node, server) = (enrolled.node, enrolled.server);
     tracing::info!(
         node,
@@ -88,8 +106,9 @@ pub async fn run(
     );
     let lease = tokio::select! {
         lease = Lease::take(server.client(), &home, &node, settings.renew, clock.clone()) => lease?,
-        () = &mut shutdown => return Ok(()),
+        _ = &mut asked => return Ok(()),
     };
+    home.mark_healthy()?;
     let client = server.client();
     let host = Arc::new(Host {
         node,
@@ -103,21 +122,34 @@ pub async fn run(
         clock,
         settings,
         kept: cleanup::Kept::default(),
+        departure: departure::Departure::default(),
         abandoned: abandoned::Abandoned::default(),
     });
     let (pressure, pressed) = watch::channel(false);
     let supervised = supervisor::run(host.clone());
-    let ended = tokio::select! {
-        taken = lease.renew_forever() => Err(taken.into()),
-        result = supervised => result,
-        () = node_status::run(host.clone(), pressed) => Ok(()),
-        () = enrol::renew_forever(&host.home, &host.server, &host.node, &*host.clock) => Ok(()),
-        () = cleanup::run(&host, &pressure) => Ok(()),
-        () = host.abandoned.run() => Ok(()),
-        () = &mut shutdown => Ok(()),
+    let working = async {
+        tokio::select! {
+            taken = lease.renew_forever() => Err(taken.into()),
+            result = supervised => result,
+            () = node_status::run(host.clone(), pressed) => Ok(()),
+            () = enrol::renew_forever(&host.home, &host.server, &host.node, &*host.clock) => Ok(()),
+            () = cleanup::run(&host, &pressure) => Ok(()),
+            () = host.abandoned.run() => Ok(()),
+        }
     };
-    if platform::is_shutting_down() {
-        note_shutdown(&host);
+    let ending = async {
+        if let Ending::HostDown { within } = asked.await {
+            let tasks = host.home.data.tasks()?;
+            host.departure.depart(within, &tasks).await;
+        }
+        Ok(())
+    };
+    let ended = tokio::select! {
+        ended = working => ended,
+        ended = ending => ended,
+    };
+    if host.departure.has_begun() {
+        note_shutdown(&host); // by now nobody else writes to the journals
     }
     ended
 }

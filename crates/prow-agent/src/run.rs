@@ -2,12 +2,15 @@
 
 use agent::{
     layout::DataDir,
-    service::{self, Settings, Written},
+    service::{self, Ending, Settings, Written},
 };
 use anyhow::Context;
 use api::clock::SystemClock;
 use clap::Args;
 use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// How long a host that goes down waits for an agent: the unit that `prow-agent install` writes sets TimeoutStopSec.
+pub const HOST_WAITS: Duration = Duration::from_secs(120);
 
 /// Flags of `run`; what they leave out is read from agent.yaml in the data folder.
 #[derive(Args)]
@@ -56,7 +59,7 @@ impl Run {
             let asked = asked_to_end()?;
             let shutdown = async move {
                 asked.await;
-                tracing::info!("stopping; running tasks go on");
+                ending()
             };
             service::run(settings, Arc::new(SystemClock), shutdown).await?;
             Ok(())
@@ -71,12 +74,22 @@ impl Run {
             task_retention: self.task_retention,
             max_log_size: self.max_log_size.map(api::quantity::Quantity),
             min_free_disk: self.min_free_disk.map(api::quantity::Quantity),
+            run_as: None,
         };
         let program = std::env::current_exe().context("cannot find this program")?;
         let file = Written::load(&self.data_dir)?;
         let renew = Duration::from_secs(self.renew_seconds);
         Ok(flags.or(file).settle(self.data_dir, program, self.token, renew)?)
     }
+}
+
+/// What it means to be asked to end now.
+fn ending() -> Ending {
+    if agent::platform::is_shutting_down() {
+        return Ending::HostDown { within: HOST_WAITS };
+    }
+    tracing::info!("stopping; running tasks go on");
+    Ending::Stop
 }
 
 /// Resolves when this process is asked to end: by systemd or `kill` (SIGTERM), by Ctrl-C.

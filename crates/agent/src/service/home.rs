@@ -8,6 +8,8 @@
 //!   pki/ca.crt           the authority the server's certificate must come from
 //!   pki/client.pem       key and certificate
 //!   pki/request.json     key and signing request while the certificate is awaited
+//!   pki/join-token       left by `prow-agent install`, gone once the certificate is there
+//!   pki/healthy.json     the process that held the node's Lease last: an upgrade waits for the new version's
 //! ```
 
 use super::retry;
@@ -188,15 +190,59 @@ impl Home {
 
     /// Forgets what was asked for.
     pub fn drop_pending(&self) -> Result<(), Error> {
-        let path = self.pki("request.json");
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(fail(&path)(e)),
-            _ => Ok(()),
-        }
+        self.remove("request.json")
+    }
+
+    /// The token that `prow-agent install` left, until it is used.
+    pub fn join_token(&self) -> Result<Option<String>, Error> {
+        let token = read(&self.pki("join-token"))?;
+        Ok(token.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned()))
+    }
+
+    /// Forgets the token: this host is enrolled.
+    pub fn drop_join_token(&self) -> Result<(), Error> {
+        self.remove("join-token")
+    }
+
+    /// Leaves word that this process does its work: it holds the node's Lease.
+    pub fn mark_healthy(&self) -> Result<(), Error> {
+        let path = self.pki("healthy.json");
+        let process = Identity::of(std::process::id()).map_err(fail(&path))?;
+        write(&path, &json(&path, &process)?)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        remove(&self.pki(name))
     }
 
     fn pki(&self, name: &str) -> PathBuf {
         self.data.path().join("pki").join(name)
+    }
+}
+
+/// Leaves a join token for the agent that will work on this data folder.
+pub fn leave_join_token(data: &DataDir, token: &str) -> Result<(), Error> {
+    let pki = data.path().join("pki");
+    platform::create_private_dir(&pki).map_err(fail(&pki))?;
+    write(&pki.join("join-token"), token.as_bytes())
+}
+
+/// The living process that holds, or held a moment ago, the Lease by this data folder.
+pub fn healthy(root: &Path) -> Option<Identity> {
+    let bytes = std::fs::read(root.join("pki").join("healthy.json")).ok()?;
+    let process: Identity = serde_json::from_slice(&bytes).ok()?;
+    process.is_alive().then_some(process)
+}
+
+/// Forgets who was healthy, before an upgrade.
+pub fn drop_healthy(root: &Path) -> Result<(), Error> {
+    remove(&root.join("pki").join("healthy.json"))
+}
+
+fn remove(path: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(fail(path)(e)),
+        _ => Ok(()),
     }
 }
 
@@ -246,6 +292,31 @@ mod tests {
         assert_eq!(second.instance, instance);
         assert_ne!(second.nonce, nonce);
         assert_eq!(second.before.last().unwrap().nonce, nonce);
+    }
+
+    #[test]
+    fn a_join_token_is_kept_until_it_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        leave_join_token(&DataDir::open(folder.path()).unwrap(), "t").unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        assert_eq!(home.join_token().unwrap().as_deref(), Some("t"));
+        home.drop_join_token().unwrap();
+        assert_eq!(home.join_token().unwrap(), None);
+    }
+
+    #[test]
+    fn only_a_living_process_is_healthy() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        assert_eq!(healthy(folder.path()), None);
+        home.mark_healthy().unwrap();
+        let mut me = healthy(folder.path()).unwrap();
+        assert_eq!(me.pid, std::process::id());
+        me.created += 1;
+        std::fs::write(home.pki("healthy.json"), serde_json::to_vec(&me).unwrap()).unwrap();
+        assert_eq!(healthy(folder.path()), None);
+        drop_healthy(folder.path()).unwrap();
+        drop_healthy(folder.path()).unwrap();
     }
 
     #[test]

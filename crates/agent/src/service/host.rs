@@ -1,8 +1,8 @@
 //! What all parts of the agent share.
 
 use super::{
-    abandoned::Abandoned, capacity::Capacity, cleanup::Kept, connection::Server, home::Home, lease::Renewal,
-    settings::Settings, work::Works,
+    abandoned::Abandoned, capacity::Capacity, cleanup::Kept, connection::Server, departure::Departure,
+    home::Home, lease::Renewal, settings::Settings, work::Works,
 };
 use api::clock::Clock;
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub struct Host {
     pub settings: Settings,
     /// Finished tasks whose folders are kept.
     pub kept: Kept,
+    /// Whether the host goes down.
+    pub departure: Departure,
     /// Processes that could not be ended.
     pub abandoned: Abandoned,
 }

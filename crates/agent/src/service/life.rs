@@ -103,6 +103,9 @@ impl Life {
             };
             let next = recovery::decide(&side, &self.local, &self.host.home.boot_id);
             tracing::debug!(task = self.task.name(), ?next, "next");
+            if matches!(next, Next::Claim | Next::Resume) && self.host.departure.has_begun() {
+                return Ok(()); // looked at again after the boot
+            }
             match next {
                 // What the watch told may be old, and the folder gone because all was told long ago.
                 Next::Lost(_) | Next::JournalLost if self.journal.is_none() && !confirmed => {

@@ -50,8 +50,18 @@ impl Orders {
         );
         let (order, stop) = watch::channel(order(Some(task), grace_seconds));
         let following = tokio::spawn(async move {
+            let mut departure = host.departure.orders(grace_seconds);
             news.mark_changed();
-            while news.changed().await.is_ok() {
+            loop {
+                tokio::select! {
+                    changed = news.changed() => if changed.is_err() {
+                        return;
+                    },
+                    stop = departure.next() => {
+                        order.send_replace(Some(stop)); // the runner keeps the first reason and the shortest grace
+                        continue;
+                    }
+                }
                 let News { task, left } = news.borrow_and_update().clone();
                 let wanted = if left {
                     self::order(

@@ -36,6 +36,19 @@ pub enum Error {
         /// What it should be, with an example.
         wanted: &'static str,
     },
+    /// Steps are to run as another account than the agent's.
+    #[error(
+        "runAs.default: {0:?} is not supported yet: steps run as the agent's own account, so it must be `agent`"
+    )]
+    RunAs(String),
+    /// agent.yaml cannot be written.
+    #[error("{path}: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Neither `--server` nor agent.yaml names the server.
     #[error("no server is known: give --server https://HOST:PORT or set `server` in {0}")]
     NoServer(PathBuf),
@@ -46,17 +59,40 @@ pub enum Error {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Written {
     /// The server's address, `https://host:port`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
     /// Name of the node; the host's name where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Tasks at once; the number of CPUs, at least two, where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub slots: Option<u32>,
     /// How long folders of finished tasks are kept, such as `24h`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_retention: Option<String>,
     /// The most a step's log may hold, such as `64Mi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_log_size: Option<Quantity>,
     /// Below this much free disk nothing new is taken, such as `1Gi`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_free_disk: Option<Quantity>,
+    /// As which accounts steps may run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<RunAs>,
+}
+
+/// As which accounts steps may run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunAs {
+    /// The account of a step that names none: `agent`, the agent's own. Where that is SYSTEM, a step can do all that the agent can, so
+    /// whoever may create Jobs for this node owns it.
+    pub default: String,
+}
+
+impl RunAs {
+    /// The agent's own account.
+    pub const AGENT: &str = "agent";
 }
 
 /// Everything settled.
@@ -107,7 +143,25 @@ impl Written {
             task_retention: self.task_retention.or(other.task_retention),
             max_log_size: self.max_log_size.or(other.max_log_size),
             min_free_disk: self.min_free_disk.or(other.min_free_disk),
+            run_as: self.run_as.or(other.run_as),
         }
+    }
+
+    /// Writes them as `agent.yaml` of a data folder, whole or not at all; what says the same already is left alone.
+    pub fn save(&self, data_dir: &Path) -> Result<(), Error> {
+        if Self::load(data_dir).is_ok_and(|there| there == *self) {
+            return Ok(());
+        }
+        let path = data_dir.join("agent.yaml");
+        let part = data_dir.join("agent.yaml.part");
+        let fail = |source| Error::Write {
+            path: path.clone(),
+            source,
+        };
+        let text = serde_saphyr::to_string(self).map_err(|e| fail(e.into()))?;
+        crate::platform::write_private(&part, text.as_bytes())
+            .and_then(|()| crate::platform::rename(&part, &path))
+            .map_err(|e| fail(e.into()))
     }
 
     /// Fills in defaults and checks values.
@@ -121,6 +175,9 @@ impl Written {
         let server = self
             .server
             .ok_or_else(|| Error::NoServer(data_dir.join("agent.yaml")))?;
+        if let Some(run_as) = self.run_as.filter(|run_as| run_as.default != RunAs::AGENT) {
+            return Err(Error::RunAs(run_as.default));
+        }
         let retention = self.task_retention.unwrap_or_else(|| "24h".into());
         let task_retention = duration::parse(&retention).map_err(|_| Error::Value {
             name: "taskRetention",
@@ -180,6 +237,44 @@ mod tests {
         assert_eq!(
             (settings.min_free_disk, settings.max_log_bytes),
             (2 << 30, 64 << 20)
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let written = Written {
+            server: Some("https://a:1".into()),
+            name: Some("yes".into()),
+            slots: Some(3),
+            run_as: Some(RunAs {
+                default: RunAs::AGENT.into(),
+            }),
+            ..Written::default()
+        };
+        written.save(folder.path()).unwrap();
+        assert_eq!(Written::load(folder.path()).unwrap(), written);
+        let path = folder.path().join("agent.yaml");
+        let commented = format!("# ours\n{}", std::fs::read_to_string(&path).unwrap());
+        std::fs::write(&path, &commented).unwrap();
+        written.save(folder.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), commented, "left alone");
+        assert!(!commented.contains("null"), "{commented}");
+    }
+
+    #[test]
+    fn another_account_is_refused() {
+        let written = Written {
+            server: Some("https://a:1".into()),
+            run_as: Some(RunAs {
+                default: "CORP\\jobs".into(),
+            }),
+            ..Written::default()
+        };
+        let error = settle(written).unwrap_err().to_string();
+        assert!(
+            error.contains("CORP") && error.contains("not supported yet"),
+            "{error}"
         );
     }
 
