@@ -9,6 +9,7 @@
 //!     lock sock              held by the runner; the local endpoint
 //!     steps/<nn>-<name>/     script, log.cri, output.env, mask
 //!   w/<8 chars>/             the workspace: current folder of every step, outside the secret tree
+//!   w/<8 chars>.tmp/         Windows: TEMP of the steps
 //!   checkpoints/<16 chars>/  PROW_CHECKPOINT: kept across attempts of one index of a Job
 //! ```
 
@@ -131,7 +132,7 @@ impl TaskDir {
 
     /// Removes the task's folder and workspace; links are removed, never followed.
     pub fn remove(&self) -> Result<(), Error> {
-        for path in [self.workspace(), self.path()] {
+        for path in [self.workspace(), self.temp(), self.path()] {
             platform::remove_tree(&path).map_err(Error::io(&path))?;
         }
         Ok(())
@@ -221,6 +222,11 @@ impl TaskDir {
     /// The current folder of the task's steps; its name is short since paths below it may be long.
     pub fn workspace(&self) -> PathBuf {
         self.data.0.join("w").join(&short_hash(&self.uid)[..8])
+    }
+
+    /// The steps' folder for temporary files, where the system has no good one: beside the workspace, which is empty at the start.
+    pub fn temp(&self) -> PathBuf {
+        self.workspace().with_extension("tmp")
     }
 }
 

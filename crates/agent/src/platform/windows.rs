@@ -28,7 +28,8 @@ pub use files::{
 };
 pub use group::{Containment, Group, Output, Started};
 pub use host::{
-    DEFAULT_SHELL, base_environment, check_environment, host_name, same_variable, start_hint, variable,
+    DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, host_name, same_variable,
+    start_hint, variable,
 };
 pub use pending::{is_servicing, pending_reboot};
 pub use process::{

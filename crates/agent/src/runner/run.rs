@@ -213,8 +213,10 @@ impl Run {
             finish.reason = "Abandoned".into();
             finish.message = format!("these processes cannot be ended: {}", names.join(", "));
         }
-        if let Err(error) = platform::remove_tree(&self.dir.workspace()) {
-            tracing::warn!(%error, path = %self.dir.workspace().display(), "the workspace stays");
+        for folder in [self.dir.workspace(), self.dir.temp()] {
+            if let Err(error) = platform::remove_tree(&folder) {
+                tracing::warn!(%error, path = %folder.display(), "a folder of the steps stays");
+            }
         }
         let record = RunRecord::Finished {
             phase: finish.phase,

@@ -225,6 +225,9 @@ fn make_room(run: &Run) -> Result<(), String> {
     let (dir, spec) = (&run.dir, &run.task.spec);
     let checkpoint = dir.data().checkpoint(&spec.job_ref.uid, spec.index);
     platform::create_dir(&dir.workspace()).map_err(|e| format!("{}: {e}", dir.workspace().display()))?;
+    if !platform::TEMP_VARIABLES.is_empty() {
+        platform::create_private_dir(&dir.temp()).map_err(|e| format!("{}: {e}", dir.temp().display()))?;
+    }
     platform::create_private_dir(&checkpoint).map_err(|e| format!("{}: {e}", checkpoint.display()))
 }
 

@@ -28,6 +28,9 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// Runs a script that names no shell.
 pub const DEFAULT_SHELL: &str = "sh";
 
+/// Variables that name a folder of the task's own for temporary files: none, since the system's serves.
+pub const TEMP_VARIABLES: [&str; 0] = [];
+
 /// What every step starts from, read afresh: some of the agent's own variables, over them /etc/environment (pam_env(7)).
 pub fn base_environment() -> BTreeMap<String, OsString> {
     let own = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));

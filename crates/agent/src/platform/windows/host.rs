@@ -9,6 +9,10 @@ use win32::{environment, system};
 /// Runs a script that names no shell.
 pub const DEFAULT_SHELL: &str = "powershell";
 
+/// Variables that name a folder of the task's own for temporary files: that of the account may be written as a short name (8.3), which
+/// compares unequal to its long one, and a service's account may have none that it can use.
+pub const TEMP_VARIABLES: [&str; 2] = ["TEMP", "TMP"];
+
 /// Without these sockets, cryptography and shells do not work, with errors that point elsewhere. They cannot be removed.
 const ALWAYS: [&str; 7] = [
     "SystemRoot",

@@ -160,6 +160,11 @@ impl Attempt<'_> {
             ("PROW_OUTPUT", self.folder.join(OUTPUT).into()),
             ("PROW_MASK", self.folder.join(MASK).into()),
         ];
+        vars.extend(
+            platform::TEMP_VARIABLES
+                .iter()
+                .map(|name| (*name, dir.temp().into())),
+        );
         let trace = scope::annotation(self.run, scope::TRACE);
         if !trace.is_empty() {
             vars.push(("TRACEPARENT", trace.into()));
