@@ -30,6 +30,6 @@ pub use host::{
     DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, check_folder, find_program,
     find_shell, host_name, same_variable, start_hint, variable,
 };
-pub use process::{Detached, created, detach_from_session, image, start_detached};
+pub use process::{Detached, created, detach_from_session, image, never_began, start_detached};
 pub use requests::end_requests;
 pub use survivors::{end_survivors, survivors, tree_gone};

@@ -4,6 +4,7 @@ mod beneath;
 mod boot;
 mod command_line;
 mod endpoint;
+mod exit;
 mod facts;
 mod files;
 mod group;
@@ -18,6 +19,7 @@ mod survivors;
 pub use beneath::{Written, write_beneath};
 pub use boot::{boot_id, boot_nanos};
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
+pub use exit::never_began;
 pub use facts::{
     container_engine, disk, domain, fqdn, is_shutting_down, kernel, memory, memory_left, os_image,
     script_policy, shells, versions,

@@ -19,6 +19,7 @@ use crate::{
     platform::{self, Exit, Launch, Usage, Written},
 };
 use api::{
+    exit_code,
     job::Mode,
     step::{ExitClass, Step},
     task::StepPhase,
@@ -189,7 +190,8 @@ impl<'a> Attempt<'a> {
             attempt: self.number,
         })?;
         let ended = self.act(log, spent).await?;
-        let outcome = self.judge(ended)?;
+        let silent = log.last_lines().next().is_none();
+        let outcome = self.judge(ended, silent)?;
         if let (End::Passed, Some(check)) = (&outcome.end, &self.step.check)
             && self.check(check, log, spent).await? == Verdict::No
         {
@@ -368,8 +370,8 @@ impl<'a> Attempt<'a> {
         Err(outcome.into())
     }
 
-    /// What the end of the step's process means.
-    fn judge(&mut self, ended: Ended) -> Result<Outcome, Cut> {
+    /// What the end of the step's process means. `silent` if it printed nothing.
+    fn judge(&mut self, ended: Ended, silent: bool) -> Result<Outcome, Cut> {
         let detached = ended
             .detached
             .iter()
@@ -391,6 +393,17 @@ impl<'a> Attempt<'a> {
             .clone()
             .unwrap_or_default()
             .classify(exit.code);
+        if let Some(why) = platform::never_began(exit.code, ended.lived)
+            && silent
+            && class == ExitClass::Failure
+        {
+            let message = format!("exit code {}: {why}", exit_code::describe(exit.code));
+            return Ok(Outcome {
+                exit: Some(exit),
+                class: Some(class),
+                ..Outcome::failed("StartFailed", message)
+            });
+        }
         let mut outcome = Outcome::of_exit(exit, class);
         let file = std::fs::read(self.folder.join(OUTPUT)).unwrap_or_default();
         match outputs::parse(&file, self.run.output_bytes(&self.step.name)) {

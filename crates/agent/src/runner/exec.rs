@@ -49,6 +49,8 @@ pub(super) struct Ended {
     /// What lives on because it may.
     pub detached: Vec<Process>,
     pub usage: Usage,
+    /// How long its main process lived.
+    pub lived: Duration,
 }
 
 /// Runs a process to its end. An error means that it was not started, and says why.
@@ -73,6 +75,7 @@ pub(super) async fn execute(
     let life = Life {
         group,
         pid,
+        begun: Instant::now(),
         control,
         run: &run,
         tell,
@@ -84,6 +87,7 @@ pub(super) async fn execute(
 struct Life<'a> {
     group: Group,
     pid: u32,
+    begun: Instant,
     control: &'a Control,
     run: &'a Execution,
     tell: mpsc::UnboundedSender<Command>,
@@ -96,6 +100,7 @@ impl Life<'_> {
             _ = self.group.exited(self.pid) => None,
             halt = self.control.halted(self.run.end) => Some(halt),
         };
+        let lived = self.begun.elapsed();
         let mut detached = Vec::new();
         match &mut halt {
             Some(halt) => {
@@ -126,6 +131,7 @@ impl Life<'_> {
             abandoned,
             detached,
             usage: self.group.usage(),
+            lived,
         }
     }
 
