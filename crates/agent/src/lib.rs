@@ -2,6 +2,7 @@
 //!
 //! The agent watches, claims, reports and ships logs; for each Task it starts a runner, a process of its own that runs the steps.
 
+pub mod codepage;
 pub mod crilog;
 pub mod hollow;
 pub mod journal;

@@ -3,6 +3,8 @@
 //! `imp` is `unix` or `windows`, which offer the same names: files private to the account, the identity of processes
 //! and of the boot, the local endpoint, a step's processes and their containment, the base environment, the way to a program.
 
+#[cfg(any(windows, test))]
+mod batch;
 mod launch;
 #[cfg(unix)]
 mod unix;

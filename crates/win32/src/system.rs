@@ -6,6 +6,7 @@ use crate::{
 };
 use std::{ffi::OsString, path::PathBuf, ptr};
 use windows_sys::Win32::{
+    Globalization::{GetACP, GetOEMCP},
     Networking::ActiveDirectory::{
         DSROLE_PRIMARY_DOMAIN_INFO_BASIC, DsRole_RoleBackupDomainController, DsRole_RoleMemberServer,
         DsRole_RoleMemberWorkstation, DsRole_RolePrimaryDomainController, DsRoleFreeMemory,
@@ -111,6 +112,12 @@ pub fn memory() -> Result<Memory> {
             commit_available: status.ullAvailPageFile,
         }),
     }
+}
+
+/// The numbers of the code pages OEM (consoles) and ANSI (programs that know no Unicode).
+pub fn code_pages() -> (u32, u32) {
+    // SAFETY: both only look a number up.
+    unsafe { (GetOEMCP(), GetACP()) }
 }
 
 /// `C:\Windows\System32`.

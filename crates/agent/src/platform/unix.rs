@@ -27,8 +27,8 @@ pub use files::{
 };
 pub use group::{Ask, Containment, Group, Output, Started};
 pub use host::{
-    DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, check_folder, find_program,
-    find_shell, host_name, same_variable, start_hint, variable,
+    DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_arguments, check_environment, check_folder,
+    code_pages, find_program, find_shell, host_name, same_variable, start_hint, variable,
 };
 pub use process::{Detached, created, detach_from_session, image, never_began, start_detached};
 pub use requests::end_requests;

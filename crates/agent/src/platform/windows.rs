@@ -18,6 +18,7 @@ mod survivors;
 
 pub use beneath::{Written, write_beneath};
 pub use boot::{boot_id, boot_nanos};
+pub use command_line::check_arguments;
 pub use endpoint::{Endpoint, Stream, connect as endpoint_connect};
 pub use exit::never_began;
 pub use facts::{
@@ -30,7 +31,7 @@ pub use files::{
 };
 pub use group::{Containment, Group, Output, Started};
 pub use host::{
-    DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, host_name, same_variable,
+    DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, code_pages, host_name, same_variable,
     start_hint, variable,
 };
 pub use pending::{is_servicing, pending_reboot};

@@ -1,5 +1,6 @@
 //! The host as steps see it: the environment they start from, its name, where programs are.
 
+use crate::codepage::Pages;
 use rustix::fs::{Access, access};
 use std::{
     collections::BTreeMap,
@@ -57,6 +58,11 @@ fn machine_environment(text: &str) -> impl Iterator<Item = (String, OsString)> {
     })
 }
 
+/// The code pages of the host: UTF-8.
+pub fn code_pages() -> Pages {
+    Pages::default()
+}
+
 /// Whether two names are one variable.
 pub fn same_variable(a: &str, b: &str) -> bool {
     a == b
@@ -64,6 +70,11 @@ pub fn same_variable(a: &str, b: &str) -> bool {
 
 /// Whether a step can be started with these variables: on Unix with any.
 pub fn check_environment(_variables: &BTreeMap<String, OsString>) -> Result<(), String> {
+    Ok(())
+}
+
+/// Whether a step can be started with these arguments: on Unix the system says so.
+pub fn check_arguments(_program: &Path, _args: &[OsString]) -> Result<(), String> {
     Ok(())
 }
 

@@ -138,6 +138,7 @@ pub struct Started {
 impl Group {
     /// Starts a process: a console of its own, nothing on stdin, no handle but its three streams, inside the containment from birth.
     pub fn start(&mut self, launch: &Launch) -> io::Result<Started> {
+        let (program, line) = command_line::of(&launch.program, &launch.args).map_err(io::Error::other)?;
         let nul = File::open("NUL")?;
         let (stdout, child_stdout) = pipe::output()?;
         let (stderr, child_stderr) = pipe::output()?;
@@ -146,8 +147,8 @@ impl Group {
         let mut jobs = vec![&*self.task, &*self.outer];
         jobs.extend(&self.inner);
         let process = Spawn {
-            program: &launch.program,
-            command_line: &command_line::join(launch.program.as_os_str(), &launch.args),
+            program: &program,
+            command_line: &line,
             environment: Some(&block),
             folder: &launch.dir,
             streams: [

@@ -1,5 +1,6 @@
 //! The host as steps see it: the environment they start from, its name.
 
+use crate::codepage::{CodePage, Pages};
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -47,6 +48,15 @@ pub fn base_environment() -> BTreeMap<String, OsString> {
         }
     }
     variables
+}
+
+/// The code pages of consoles and of programs that know no Unicode.
+pub fn code_pages() -> Pages {
+    let (oem, ansi) = system::code_pages();
+    Pages {
+        oem: CodePage::of(oem),
+        ansi: CodePage::of(ansi),
+    }
 }
 
 /// Whether two names are one variable.

@@ -63,6 +63,7 @@ impl Attempt<'_> {
             }
         };
         platform::check_folder(&program, &dir).map_err(failed)?;
+        platform::check_arguments(&program, &args).map_err(failed)?;
         let mut env = env.into_vars();
         env.extend(further.into_iter().map(|(n, v)| (n.to_owned(), v)));
         platform::check_environment(&env).map_err(failed)?;
