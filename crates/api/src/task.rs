@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 /// One attempt of one index of a Job on one node.
 ///
-/// Made, already bound, by the scheduler; claimed and run by that node's agent. The spec is immutable but for stop, rebootAllowed and
-/// resolution.
+/// Made, already bound, by the scheduler; claimed and run by that node's agent. The spec is immutable but for stop, drain,
+/// rebootAllowed and resolution.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "prow.windows",
@@ -112,7 +112,10 @@ pub struct TaskSpec {
     /// Asks the agent to stop; set once by a controller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Stop>,
-    /// The agent may restart the host; set once by the Job controller.
+    /// Wanted: the node is to be cordoned and its other Tasks are to end before an agent may take this one. A controller says Done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drain: Option<Drain>,
+    /// The agent may restart the host; set once by a controller, for all restarts of this Task.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reboot_allowed: bool,
     /// How a user settled an unknown outcome; set once.
@@ -152,6 +155,16 @@ pub struct Stop {
     /// Ends steps at once, `finally` too; may turn true.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
+}
+
+/// Whether the node is free for a Task that takes it out of service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub enum Drain {
+    /// Not yet.
+    Wanted,
+    /// It is cordoned and nothing else runs there.
+    Done,
 }
 
 /// How a user settled an unknown outcome.
@@ -207,6 +220,10 @@ pub struct TaskStatus {
     /// Whether the failing exit code is one of `exitCodes.retry`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retry_code: bool,
+    /// How many restarts of the host it has asked for.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    #[schemars(range(min = 0, max = 1000000))]
+    pub reboots: i32,
     /// The steps that ran or were skipped, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 400))]

@@ -9,6 +9,7 @@ mod job;
 mod later;
 mod others;
 mod placement;
+mod reboot;
 mod retry;
 mod step;
 mod text;

@@ -199,7 +199,6 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
     for (field, spec) in [
         ("matrix", "matrix: {axes: {a: [x]}}"),
         ("strategy", "strategy: {waves: [{name: w, size: 1}]}"),
-        ("impact", "impact: Disruptive"),
         ("nodeSet", "nodeSet: Live"),
         ("templateRef", "templateRef: {name: t}"),
         (
@@ -217,7 +216,7 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
         ("retryOf", "retryOf: {name: x}"),
         ("priorityClassName", "priorityClassName: x"),
         ("onWindowEnd", "onWindowEnd: Stop"),
-        ("drainTimeoutSeconds", "drainTimeoutSeconds: 1"),
+        ("impact", "impact: WindowOnly"),
         (
             "topologySpreadConstraints",
             "topologySpreadConstraints: [{maxSkew: 1, topologyKey: x, whenUnsatisfiable: DoNotSchedule}]",
@@ -235,7 +234,6 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
         ("artifacts", "artifacts: [{name: x, path: z}]"),
         ("executionPolicy", "executionPolicy: Bypass"),
         ("nativeErrors", "nativeErrors: Last"),
-        ("reboot", "reboot: {policy: Always}"),
         ("resources", "resources: {limits: {cpu: 1}}"),
         ("securityContext", "securityContext: {}"),
     ] {
@@ -246,6 +244,55 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
             )],
         );
     }
+}
+
+#[test]
+fn a_restart_of_the_host_must_be_announced() {
+    let disruptive =
+        |step: &str| format!("{{impact: Disruptive, steps: [{{name: a, script: x, reboot: {step}}}]}}");
+    for reboot in [
+        "{policy: IfRequested, resume: Same, delaySeconds: 5, readyCheck: exit 0}",
+        "{policy: Always}",
+        "{policy: SelfInitiated, maxResumes: 1, timeoutSeconds: 60}",
+        "{policy: Never}",
+    ] {
+        let job = job(&disruptive(reboot));
+        assert!(job.validate().is_empty(), "{reboot}: {:?}", job.validate());
+    }
+    refused(
+        "{steps: [{name: a, script: x}, {name: b, script: x, reboot: {policy: Always}}]}",
+        &["spec.impact: Required value: must be Disruptive, since steps[1] may restart the host"],
+    );
+    refused(
+        "{drainTimeoutSeconds: 5, steps: [{name: a, script: x}]}",
+        &[
+            "spec.drainTimeoutSeconds: Forbidden: only a Job with impact: Disruptive waits for the node's other Tasks; set it or remove this",
+        ],
+    );
+    refused(
+        &disruptive("{resume: Same}"),
+        &[
+            "spec.steps[0].reboot: Forbidden: the other fields mean nothing while policy is Never; set policy or remove them",
+        ],
+    );
+    refused(
+        &disruptive("{policy: Always, resume: Same}"),
+        &[
+            "spec.steps[0].reboot.resume: Forbidden: Always and Same together restart without end; add a check that says when it is enough, or use IfRequested",
+        ],
+    );
+    refused(
+        "{impact: Disruptive, steps: [{name: a, script: x}], finally: [{name: b, script: x, reboot: {policy: Always}}]}",
+        &[
+            "spec.finally[0].reboot.policy: Forbidden: only a step of steps may restart the host, not one of finally",
+        ],
+    );
+    refused(
+        &disruptive("{policy: Always, readyCheck: 'echo ${{ params.x }}'}"),
+        &[
+            "spec.steps[0].reboot.readyCheck: Forbidden: a script is no template; set a variable under env to the expression and read it in the script",
+        ],
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::EDITABLE;
 use crate::{
     Job, Task,
     field::{Errors, Path},
-    task::TaskStatus,
+    task::{Drain, TaskStatus},
 };
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -58,6 +58,8 @@ pub(super) fn task(new: &Task, old: &Task) -> Errors {
                 }
                 (Some(_), None) => errors.forbidden(&path, "a stop cannot be taken back"),
             },
+            "drain" if old.spec.drain == Some(Drain::Wanted) && new.spec.drain == Some(Drain::Done) => {}
+            "drain" => errors.forbidden(&path, "goes from Wanted to Done, once"),
             "rebootAllowed" if new.spec.reboot_allowed => {}
             "resolution" if old.spec.resolution.is_none() => {}
             "resolution" | "rebootAllowed" => errors.forbidden(&path, "was set once and stays"),

@@ -1,6 +1,6 @@
 //! A Job as a whole: how many and where, its parameters and steps.
 
-use super::{env, placement, retry, step, text};
+use super::{env, placement, reboot, retry, step, text};
 use crate::{
     Job, JobSpec,
     amount::Amount,
@@ -30,6 +30,7 @@ pub(super) fn validate(job: &Job, errors: &mut Errors) {
     env::variables(&job.spec.env, &path.child("env"), &steps, errors);
     env::from(&job.spec.env_from, &path.child("envFrom"), errors);
     all_steps(&job.spec, &path, &steps, &scope, errors);
+    reboot::job(&job.spec, &path, errors);
     outputs(&job.spec.outputs, &path.child("outputs"), &steps, errors);
 }
 
@@ -161,6 +162,7 @@ fn all_steps(spec: &JobSpec, path: &Path, steps: &text::Steps, scope: &env::Scop
             errors.duplicate(&path.child("name"), &one.name);
         }
         step::validate(one, spec, &path, steps, scope, errors);
+        reboot::step(one, list, &path, errors);
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     field::{Errors, Path},
     job::{Impact, NodeSet},
     queue::{Preemption, StopPolicy},
-    step::{Reboot, RebootPolicy, Step},
+    step::Step,
 };
 
 pub(super) fn job(spec: &JobSpec, path: &Path, errors: &mut Errors) {
@@ -26,8 +26,7 @@ pub(super) fn job(spec: &JobSpec, path: &Path, errors: &mut Errors) {
         ),
         (anti_affinity, "affinity.jobAntiAffinity"),
         (limits, "resources.limits"),
-        (spec.impact != Impact::None, "impact"),
-        (spec.drain_timeout_seconds.is_some(), "drainTimeoutSeconds"),
+        (spec.impact == Impact::WindowOnly, "impact"),
         (spec.on_window_end.is_some(), "onWindowEnd"),
         (spec.node_set == NodeSet::Live, "nodeSet"),
         (spec.matrix.is_some(), "matrix"),
@@ -76,15 +75,6 @@ fn step(step: &Step, path: &Path, errors: &mut Errors) {
         if set {
             errors.not_supported_yet(&path.child(field));
         }
-    }
-    let never = Reboot {
-        policy: RebootPolicy::Never,
-        max_resumes: 3,
-        timeout_seconds: 3600,
-        ..Default::default()
-    };
-    if step.reboot.as_ref().is_some_and(|r| *r != never) {
-        errors.not_supported_yet(&path.child("reboot"));
     }
     env(&step.env, &path.child("env"), errors);
     mounts(&step.mounts, &path.child("mounts"), errors);

@@ -147,10 +147,12 @@ fn arguments(step: &Step, path: &Path, steps: &text::Steps, scope: &env::Scope, 
 
 fn scripts(step: &Step, job: &JobSpec, path: &Path, errors: &mut Errors) {
     let pre_stop = step.pre_stop.as_ref().map(|p| &p.script);
+    let ready = step.reboot.as_ref().and_then(|r| r.ready_check.as_ref());
     for (field, script) in [
         ("script", step.script.as_ref()),
         ("check", step.check.as_ref()),
         ("preStop", pre_stop),
+        ("reboot.readyCheck", ready),
     ] {
         let Some(script) = script else { continue };
         let path = path.child(field);
