@@ -1,9 +1,14 @@
 //! How a script is run: which program, which arguments, which file.
 
-use crate::platform;
-use api::step::StopSignal;
+mod cmd;
+mod powershell;
+mod wrapper;
+
+use crate::{codepage::Pages, platform};
+use api::step::{ExecutionPolicy, NativeErrors, StopSignal};
+use powershell::Edition;
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     path::{Path, PathBuf},
 };
 
@@ -25,6 +30,62 @@ impl Purpose {
     }
 }
 
+/// Where a script comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'a> {
+    /// The manifest: it is written as its shell reads it best.
+    Text(&'a str),
+    /// A ConfigMap: byte for byte.
+    Bytes(&'a [u8]),
+    /// A file of the host.
+    File(&'a Path),
+}
+
+/// A script, and what its step says about it.
+pub(super) struct Script<'a> {
+    /// The shell's name; the host's default without one.
+    pub shell: Option<&'a str>,
+    pub source: Source<'a>,
+    pub purpose: Purpose,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// The step's own folder, for files.
+    pub folder: &'a Path,
+    /// Whether the step is to speak UTF-8.
+    pub utf8: bool,
+    pub policy: ExecutionPolicy,
+    pub native_errors: NativeErrors,
+}
+
+impl Script<'_> {
+    /// Writes the script's file.
+    fn write(&self, ending: &str, bytes: &[u8]) -> Result<PathBuf, String> {
+        let file = self.folder.join(format!("{}{ending}", self.purpose.file()));
+        platform::write_private(&file, bytes)
+            .map_err(|e| format!("{}: {e}", file.display()))
+            .map(|()| file)
+    }
+
+    /// The script's file for a shell that takes any.
+    fn any_file(&self, ending: &str) -> Result<PathBuf, String> {
+        match self.source {
+            Source::Text(text) => self.write(ending, text.as_bytes()),
+            Source::Bytes(bytes) => self.write(ending, bytes),
+            Source::File(path) => Ok(path.to_owned()),
+        }
+    }
+}
+
+/// What a script needs to know of the host.
+pub(super) struct Host<'a> {
+    pub windows: bool,
+    pub pages: Pages,
+    /// The folder of our own program.
+    pub installed: Option<PathBuf>,
+    /// Finds the program of a shell; an error is a sentence for users.
+    pub find: &'a dyn Fn(&str) -> Result<PathBuf, String>,
+}
+
 /// A script ready to be started.
 #[derive(Debug)]
 pub(super) struct Invocation {
@@ -34,96 +95,57 @@ pub(super) struct Invocation {
     pub env: Vec<(&'static str, OsString)>,
 }
 
-const WRAPPER: &str = include_str!("shell/prow-step.ps1");
-const CHECK_WRAPPER: &str = include_str!("shell/prow-check.ps1");
-
-/// Writes the script into `folder` and says how to run it. Errors are sentences for users.
-pub(super) fn prepare(
-    shell: Option<&str>,
-    script: &str,
-    purpose: Purpose,
-    folder: &Path,
-    path: Option<&OsStr>,
-) -> Result<Invocation, String> {
-    let shell = shell.unwrap_or(platform::DEFAULT_SHELL);
-    let write = |ending: &str, text: &str| {
-        let file = folder.join(format!("{}{ending}", purpose.file()));
-        platform::write_private(&file, text.as_bytes())
-            .map_err(|e| format!("{}: {e}", file.display()))
-            .map(|()| file)
-    };
-    let find =
-        |name: &str| platform::find_shell(name, path, folder).map_err(|e| format!("shell \"{shell}\": {e}"));
-    let plain = |names: &[&str], switches: &[&str], ending: &str| {
-        let mut found = Err(String::new());
-        for name in names {
-            found = find(name);
-            if found.is_ok() {
-                break;
-            }
-        }
-        let mut args: Vec<OsString> = switches.iter().map(OsString::from).collect();
-        args.push(write(ending, script)?.into());
-        Ok(Invocation {
-            program: found?,
-            args,
-            env: Vec::new(),
-        })
-    };
+/// Writes the files of the script into its folder and says how to run it. Errors are sentences for users.
+pub(super) fn prepare(host: &Host<'_>, script: Script<'_>) -> Result<Invocation, String> {
+    let shell = script.shell.unwrap_or(platform::DEFAULT_SHELL);
     match shell {
-        "sh" => plain(&["sh"], &["-e"], ".sh"),
-        "bash" => plain(&["bash"], &["--noprofile", "--norc", "-eo", "pipefail"], ".sh"),
-        "python" => plain(&["python3", "python"], &["-u"], ".py"),
-        "pwsh" => {
-            let file = write(".ps1", script)?;
-            let wrapper = folder.join("prow.ps1");
-            let text = if purpose == Purpose::Check {
-                CHECK_WRAPPER
-            } else {
-                WRAPPER
-            };
-            platform::write_private(&wrapper, text.as_bytes())
-                .map_err(|e| format!("{}: {e}", wrapper.display()))?;
-            let quoted = wrapper.display().to_string().replace('\'', "''");
-            let command = format!("$global:LASTEXITCODE = 125; & '{quoted}'; exit $LASTEXITCODE");
-            let switches = [
-                "-NoLogo",
-                "-NoProfile",
-                "-NonInteractive",
-                "-OutputFormat",
-                "Text",
-                "-Command",
-            ];
-            Ok(Invocation {
-                program: find("pwsh")?,
-                args: switches
-                    .map(OsString::from)
-                    .into_iter()
-                    .chain([command.into()])
-                    .collect(),
-                env: vec![
-                    ("PROW_SCRIPT", file.into()),
-                    ("PROW_ERROR_ACTION", "Stop".into()),
-                    ("PROW_NATIVE_ERRORS", "Stop".into()),
-                ],
-            })
+        "sh" => plain(host, &["sh"], &["-e"], ".sh", script),
+        "bash" => {
+            let switches = ["--noprofile", "--norc", "-eo", "pipefail"];
+            plain(host, &["bash"], &switches, ".sh", script)
         }
-        "powershell" | "cmd" => Err(format!(
-            "shell \"{shell}\" is there on Windows only; this host has pwsh, bash, sh and python if installed"
-        )),
+        "python" => plain(host, &["python3", "python"], &["-u"], ".py", script),
+        "pwsh" => powershell::prepare(host, Edition::Core, script),
+        "powershell" => powershell::prepare(host, Edition::Desktop, script),
+        "cmd" => cmd::prepare(host, script),
         template if template.contains("{0}") => {
-            let file = write("", script)?;
+            let file = script.any_file("")?;
             let mut words = split(template).into_iter();
             let program = words.next().unwrap_or_default();
-            let args = words.map(|word| word.replace("{0}", &file.to_string_lossy()).into());
+            let words = words.map(|word| word.replace("{0}", &file.to_string_lossy()).into());
             Ok(Invocation {
-                args: args.collect(),
-                program: find(&program)?,
+                args: words.chain(script.args).collect(),
+                program: (host.find)(&program)?,
                 env: Vec::new(),
             })
         }
         _ => Err(format!("unknown shell \"{shell}\"")),
     }
+}
+
+/// A shell that takes its script's path after its switches, then the arguments.
+fn plain(
+    host: &Host<'_>,
+    names: &[&str],
+    switches: &[&str],
+    ending: &str,
+    script: Script<'_>,
+) -> Result<Invocation, String> {
+    let mut program = Err(String::new());
+    for name in names {
+        program = (host.find)(name);
+        if program.is_ok() {
+            break;
+        }
+    }
+    let mut args: Vec<OsString> = switches.iter().map(OsString::from).collect();
+    args.push(script.any_file(ending)?.into());
+    args.extend(script.args);
+    Ok(Invocation {
+        program: program?,
+        args,
+        env: Vec::new(),
+    })
 }
 
 /// What a step is asked with to end, where its manifest does not say.
@@ -161,63 +183,81 @@ fn split(template: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codepage::CodePage;
 
-    fn prepared(shell: &str) -> (tempfile::TempDir, Result<Invocation, String>) {
+    /// A script made ready in a folder of its own.
+    #[derive(Debug)]
+    pub(super) struct Made {
+        folder: tempfile::TempDir,
+        pub run: Invocation,
+    }
+
+    impl Made {
+        pub fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        pub fn file(&self, name: &str) -> Vec<u8> {
+            std::fs::read(self.path(name)).unwrap()
+        }
+    }
+
+    fn made(shell: &str, windows: bool, change: impl FnOnce(&mut Script<'_>)) -> Result<Made, String> {
         let folder = tempfile::tempdir().unwrap();
-        let invocation = prepare(
-            Some(shell),
-            "echo hi\n",
-            Purpose::Script,
-            folder.path(),
-            Some(OsStr::new("/usr/bin:/bin")),
-        );
-        (folder, invocation)
+        let host = Host {
+            windows,
+            pages: Pages {
+                oem: CodePage::of(437),
+                ansi: CodePage::of(1252),
+            },
+            installed: None,
+            find: &|name| match name {
+                "nosuchtool" => Err(format!("there is no program \"{name}\"")),
+                _ => Ok(Path::new("/shells").join(name)),
+            },
+        };
+        let mut script = Script {
+            shell: Some(shell),
+            source: Source::Text("echo hi\n"),
+            purpose: Purpose::Script,
+            args: Vec::new(),
+            folder: folder.path(),
+            utf8: false,
+            policy: ExecutionPolicy::default(),
+            native_errors: NativeErrors::default(),
+        };
+        change(&mut script);
+        let run = prepare(&host, script)?;
+        Ok(Made { folder, run })
+    }
+
+    /// As Windows would have it, on any system.
+    pub(super) fn windows(shell: &str, change: impl FnOnce(&mut Script<'_>)) -> Result<Made, String> {
+        made(shell, true, change)
+    }
+
+    pub(super) fn unix(shell: &str) -> Result<Made, String> {
+        made(shell, false, |_| {})
     }
 
     #[test]
-    fn a_shell_gets_the_script_as_a_file() {
-        let (folder, invocation) = prepared("bash");
-        let invocation = invocation.unwrap();
-        let file = folder.path().join("script.sh");
+    fn a_shell_gets_the_script_as_a_file_then_the_arguments() {
+        let made = made("bash", false, |s| s.args = vec!["one".into()]).unwrap();
         let args: Vec<OsString> = ["--noprofile", "--norc", "-eo", "pipefail"]
             .map(OsString::from)
             .into();
-        assert_eq!(invocation.args, [args, vec![file.clone().into()]].concat());
-        assert_eq!(std::fs::read_to_string(file).unwrap(), "echo hi\n");
+        let file: OsString = made.path("script.sh").into();
+        assert_eq!(made.run.args, [args, vec![file, "one".into()]].concat());
+        assert_eq!(made.file("script.sh"), b"echo hi\n");
     }
 
     #[test]
     fn a_template_names_the_tool_and_where_the_script_goes() {
-        let (folder, invocation) = prepared("env \"A=b c\" sh {0} --last");
-        let file: OsString = folder.path().join("script").into();
+        let made = unix("env \"A=b c\" sh {0} --last").unwrap();
+        let file: OsString = made.path("script").into();
         assert_eq!(
-            invocation.unwrap().args,
+            made.run.args,
             [OsString::from("A=b c"), "sh".into(), file, "--last".into()]
-        );
-    }
-
-    /// PowerShell itself runs where it is installed; here only what it is given.
-    #[test]
-    fn powershell_runs_the_untouched_file_by_a_static_wrapper() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("pwsh");
-        std::fs::write(&program, "").unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let path = Some(folder.path().as_os_str());
-        let script = "Write-Output 'prüfung'";
-        let run = prepare(Some("pwsh"), script, Purpose::Script, folder.path(), path).unwrap();
-        let file = folder.path().join("script.ps1");
-        assert_eq!(
-            std::fs::read_to_string(&file).unwrap(),
-            script,
-            "no BOM for pwsh, nothing added"
-        );
-        assert_eq!(run.env[0], ("PROW_SCRIPT", file.into()));
-        let command = run.args.last().unwrap().to_str().unwrap();
-        assert!(
-            command.starts_with("$global:LASTEXITCODE = 125; & '")
-                && command.ends_with("'; exit $LASTEXITCODE")
         );
     }
 
@@ -225,10 +265,11 @@ mod tests {
     fn what_this_host_cannot_run_says_so() {
         for (shell, hint) in [
             ("powershell", "Windows only"),
+            ("cmd", "Windows only"),
             ("fish", "unknown shell"),
             ("nosuchtool {0}", "no program"),
         ] {
-            let error = prepared(shell).1.unwrap_err();
+            let error = unix(shell).unwrap_err();
             assert!(error.contains(hint), "{shell}: {error}");
         }
     }

@@ -6,11 +6,18 @@ use crate::{
     runner::{
         environment::{Environment, Secrets, Unusable},
         scope,
-        shell::{self, Purpose},
+        shell::{self, Host, Invocation, Purpose, Script, Source},
     },
 };
-use api::expr::{Scope, Template};
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use api::{
+    expr::{Scope, Template},
+    step::OutputEncoding,
+};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 /// What of a step is run.
 #[derive(Clone, Copy)]
@@ -33,10 +40,10 @@ impl Attempt<'_> {
     pub(super) fn launch(&self, what: What<'_>, secrets: Secrets) -> Result<Launch, Cut> {
         let scope = scope::of(self.run);
         let fields = self.fields();
-        let env = self.environment(secrets, &fields, &scope)?;
+        let mut env = self.environment(secrets, &fields, &scope)?;
         let failed = |message: String| Cut::from(Outcome::failed("StartFailed", message));
         let dir = self.working_dir(&scope).map_err(failed)?;
-        let (program, args, further) = match what {
+        let (program, args) = match what {
             What::Command => {
                 let words = self.step.command.iter().chain(&self.step.args);
                 let mut words = words
@@ -47,25 +54,20 @@ impl Attempt<'_> {
                 let name = name
                     .to_str()
                     .ok_or_else(|| failed("the program's name is not UTF-8".to_owned()))?;
-                let program = platform::find_program(name, env.path(), &dir).map_err(failed)?;
-                (program, words, Vec::new())
+                (
+                    platform::find_program(name, env.path(), &dir).map_err(failed)?,
+                    words,
+                )
             }
             What::Script(script, purpose) => {
-                let shell = self.step.shell.as_deref();
-                let run = shell::prepare(shell, script, purpose, &self.folder, env.path()).map_err(failed)?;
-                let mut args = run.args;
-                if purpose == Purpose::Script {
-                    for arg in &self.step.args {
-                        args.push(env.argument(arg).map_err(failed)?);
-                    }
-                }
-                (run.program, args, run.env)
+                let run = self.script(script, purpose, &env).map_err(failed)?;
+                env.always(run.env);
+                (run.program, run.args)
             }
         };
         platform::check_folder(&program, &dir).map_err(failed)?;
         platform::check_arguments(&program, &args).map_err(failed)?;
-        let mut env = env.into_vars();
-        env.extend(further.into_iter().map(|(n, v)| (n.to_owned(), v)));
+        let env = env.into_vars();
         platform::check_environment(&env).map_err(failed)?;
         for file in [OUTPUT, MASK] {
             let path = self.folder.join(file);
@@ -77,6 +79,42 @@ impl Attempt<'_> {
             env,
             dir,
         })
+    }
+
+    fn script(&self, text: &str, purpose: Purpose, env: &Environment<'_>) -> Result<Invocation, String> {
+        let step = self.step;
+        let shell = step.shell.as_deref().unwrap_or(platform::DEFAULT_SHELL);
+        let args = match purpose {
+            Purpose::Script => step
+                .args
+                .iter()
+                .map(|a| env.argument(a))
+                .collect::<Result<_, _>>()?,
+            Purpose::Check | Purpose::PreStop => Vec::new(),
+        };
+        let find = |name: &str| {
+            platform::find_shell(name, env.path(), &self.folder)
+                .map_err(|e| format!("shell \"{shell}\": {e}"))
+        };
+        let host = Host {
+            windows: cfg!(windows),
+            pages: platform::code_pages(),
+            installed: std::env::current_exe()
+                .ok()
+                .and_then(|program| program.parent().map(Path::to_owned)),
+            find: &find,
+        };
+        let script = Script {
+            shell: step.shell.as_deref(),
+            source: Source::Text(text),
+            purpose,
+            args,
+            folder: &self.folder,
+            utf8: step.output_encoding == Some(OutputEncoding::Utf8),
+            policy: step.execution_policy.unwrap_or_default(),
+            native_errors: step.native_errors.unwrap_or_default(),
+        };
+        shell::prepare(&host, script)
     }
 
     fn working_dir(&self, scope: &Scope) -> Result<PathBuf, String> {
