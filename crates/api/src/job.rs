@@ -171,7 +171,8 @@ pub struct JobSpec {
     #[serde(default = "default_queue")]
     #[schemars(length(min = 1, max = 63))]
     pub queue_name: String,
-    /// Name of a PriorityClass; not beside `priority`.
+    /// Name of a PriorityClass; not beside `priority`. `prow-emergency` goes before all other work of its queue and may use one
+    /// slot more than a node has.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub priority_class_name: String,
@@ -445,6 +446,25 @@ impl JobSpec {
             ttl_seconds_after_finished: None,
             notify: Vec::new(),
             ..self.clone()
+        }
+    }
+}
+
+/// The priority class whose work goes first and may use the one slot of a node that is reserved for it.
+pub const EMERGENCY: &str = "prow-emergency";
+
+impl JobSpec {
+    /// Whether it is of the class `prow-emergency`.
+    pub fn is_emergency(&self) -> bool {
+        self.priority_class_name == EMERGENCY
+    }
+
+    /// What it counts within its queue: higher goes first.
+    pub fn rank(&self) -> i32 {
+        if self.is_emergency() {
+            i32::MAX
+        } else {
+            self.priority.unwrap_or(0)
         }
     }
 }

@@ -217,10 +217,6 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
         ("priorityClassName", "priorityClassName: x"),
         ("onWindowEnd", "onWindowEnd: Stop"),
         ("impact", "impact: WindowOnly"),
-        (
-            "topologySpreadConstraints",
-            "topologySpreadConstraints: [{maxSkew: 1, topologyKey: x, whenUnsatisfiable: DoNotSchedule}]",
-        ),
     ] {
         refused(
             &format!("{{{spec}, steps: [{{name: a, script: x}}]}}"),
@@ -244,6 +240,38 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
             )],
         );
     }
+}
+
+#[test]
+fn spread_and_what_keeps_apart_make_sense() {
+    refused(
+        "{topologySpreadConstraints: [{maxSkew: 1, topologyKey: 'a b', whenUnsatisfiable: DoNotSchedule}, {maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}, {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}], steps: [{name: a, script: x}]}",
+        &[
+            "spec.topologySpreadConstraints[0].topologyKey: Invalid value: \"a b\": a label's name is at most 63 letters, digits, \"-\", \"_\" and \".\", with a DNS name and \"/\" before it if you like",
+            "spec.topologySpreadConstraints[2]: Duplicate value: \"zone DoNotSchedule\"",
+        ],
+    );
+    refused(
+        "{completionMode: PerNode, nodeNames: [a], topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}], steps: [{name: a, script: x}]}",
+        &[
+            "spec.topologySpreadConstraints: Forbidden: a PerNode Job runs once on every chosen node, so there is nothing to spread; remove it",
+        ],
+    );
+    refused(
+        "{affinity: {jobAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: '', labelSelector: {matchExpressions: [{key: a, operator: Gt, values: ['1']}]}}]}}, steps: [{name: a, script: x}]}",
+        &[
+            "spec.affinity.jobAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: Invalid value: \"\": a label's name is at most 63 letters, digits, \"-\", \"_\" and \".\", with a DNS name and \"/\" before it if you like",
+            "spec.affinity.jobAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector.matchExpressions[0].operator: Invalid value: \"Gt\": compare numbers in node affinity only",
+        ],
+    );
+    refused(
+        "{tolerations: [{key: a, value: b, effect: NoSchedule, tolerationSeconds: 5}], steps: [{name: a, script: x}]}",
+        &[
+            "spec.tolerations[0].tolerationSeconds: Forbidden: only a toleration of NoExecute ends after a time; remove it or set effect: NoExecute",
+        ],
+    );
+    let emergency = job("{priorityClassName: prow-emergency, steps: [{name: a, script: x}]}");
+    assert!(emergency.validate().is_empty(), "{:?}", emergency.validate());
 }
 
 #[test]

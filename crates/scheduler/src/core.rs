@@ -14,11 +14,14 @@
 //! number of nodes (bit sets per signature).
 
 mod amounts;
+mod apart;
 mod bits;
+mod crowd;
 mod deadlines;
 mod event;
 mod explain;
 mod filters;
+mod freed;
 mod intake;
 mod job;
 mod lanes;
@@ -26,9 +29,12 @@ mod place;
 mod queue;
 mod scores;
 mod signature;
+mod signing;
+mod spread;
 mod starving;
 mod tasks;
 mod timers;
+mod topology;
 mod wake;
 mod world;
 
@@ -42,6 +48,7 @@ use jiff::Timestamp;
 use job::JobState;
 use queue::{Order, QueueState};
 use signature::{SignatureId, Signatures};
+use signing::Counted;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
@@ -87,6 +94,8 @@ struct TaskUse {
     queue: Option<String>,
     /// What it holds of the node; nothing once it ended.
     holds: Option<Amounts>,
+    /// What it is counted into, for Jobs that are spread or kept apart.
+    counted: Option<Counted>,
     /// Whether the watch has shown it.
     confirmed: bool,
 }

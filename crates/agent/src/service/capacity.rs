@@ -5,8 +5,6 @@ use api::{JobSpec, node::SLOTS, placement::ResourceList};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Work in this queue may use one slot more than there are.
-const EMERGENCY: &str = "prow-emergency";
 const CPU: &str = "cpu";
 
 /// Capacity, and what is taken of it, by resource; cpu in thousandths.
@@ -36,7 +34,7 @@ impl Capacity {
     /// Takes what a task needs, or names what there is too little of. Resources this host does not count are the scheduler's business.
     pub fn take(&self, spec: &JobSpec) -> Result<Share, String> {
         let wanted = wanted(spec);
-        let extra = u64::from(spec.queue_name == EMERGENCY);
+        let extra = u64::from(spec.is_emergency());
         let mut taken = self.0.taken.lock();
         for (name, amount) in &wanted {
             let Some(all) = self.0.all.get(name) else { continue };
@@ -141,7 +139,7 @@ mod tests {
         let _first = capacity.count(&job(&[]));
         assert!(capacity.take(&job(&[])).is_err());
         let emergency = JobSpec {
-            queue_name: EMERGENCY.into(),
+            priority_class_name: api::job::EMERGENCY.into(),
             ..job(&[])
         };
         let _second = capacity.take(&emergency).ok().unwrap();

@@ -10,28 +10,18 @@ use crate::{
 };
 
 pub(super) fn job(spec: &JobSpec, path: &Path, errors: &mut Errors) {
-    let anti_affinity = spec
-        .affinity
-        .as_ref()
-        .is_some_and(|a| a.job_anti_affinity.is_some());
-    let toleration_seconds = spec
-        .tolerations
-        .iter()
-        .position(|t| t.toleration_seconds.is_some());
     let limits = spec.resources.as_ref().is_some_and(|r| !r.limits.is_empty());
     for (set, field) in [
-        (
-            !spec.topology_spread_constraints.is_empty(),
-            "topologySpreadConstraints",
-        ),
-        (anti_affinity, "affinity.jobAntiAffinity"),
         (limits, "resources.limits"),
         (spec.impact == Impact::WindowOnly, "impact"),
         (spec.on_window_end.is_some(), "onWindowEnd"),
         (spec.node_set == NodeSet::Live, "nodeSet"),
         (spec.matrix.is_some(), "matrix"),
         (spec.strategy.is_some(), "strategy"),
-        (!spec.priority_class_name.is_empty(), "priorityClassName"),
+        (
+            !spec.priority_class_name.is_empty() && !spec.is_emergency(),
+            "priorityClassName",
+        ),
         (spec.synchronization.is_some(), "synchronization"),
         (spec.template_ref.is_some(), "templateRef"),
         (spec.security_context.is_some(), "securityContext"),
@@ -44,9 +34,6 @@ pub(super) fn job(spec: &JobSpec, path: &Path, errors: &mut Errors) {
         if set {
             errors.not_supported_yet(&path.child(field));
         }
-    }
-    if let Some(i) = toleration_seconds {
-        errors.not_supported_yet(&path.child("tolerations").index(i).child("tolerationSeconds"));
     }
     for (i, param) in spec.params.iter().enumerate() {
         if param.value_from.is_some() {

@@ -4,8 +4,8 @@ use crate::{
     JobSpec,
     field::{Errors, Path},
     placement::{
-        LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement, ResourceList, Taint,
-        TolerationOperator,
+        AntiAffinityTerm, Effect, LabelSelector, Labels, NodeSelectorTerm, Operator, Requirement,
+        ResourceList, SpreadConstraint, Taint, TolerationOperator,
     },
 };
 
@@ -33,8 +33,36 @@ pub(super) fn validate(spec: &JobSpec, path: &Path, errors: &mut Errors) {
             term(&one.preference, &path, errors);
         }
     }
+    if let Some(anti) = spec.affinity.as_ref().and_then(|a| a.job_anti_affinity.as_ref()) {
+        let path = path.child("affinity").child("jobAntiAffinity");
+        let required = &anti.required_during_scheduling_ignored_during_execution;
+        for (i, one) in required.iter().enumerate() {
+            let path = path
+                .child("requiredDuringSchedulingIgnoredDuringExecution")
+                .index(i);
+            apart(one, &path, errors);
+        }
+        let preferred = &anti.preferred_during_scheduling_ignored_during_execution;
+        for (i, one) in preferred.iter().enumerate() {
+            let path = path
+                .child("preferredDuringSchedulingIgnoredDuringExecution")
+                .index(i);
+            apart(&one.job_affinity_term, &path.child("jobAffinityTerm"), errors);
+        }
+    }
+    spread(spec, &path.child("topologySpreadConstraints"), errors);
     for (i, toleration) in spec.tolerations.iter().enumerate() {
         let path = path.child("tolerations").index(i);
+        if toleration.toleration_seconds.is_some()
+            && toleration
+                .effect
+                .is_some_and(|effect| effect != Effect::NoExecute)
+        {
+            errors.forbidden(
+                &path.child("tolerationSeconds"),
+                "only a toleration of NoExecute ends after a time; remove it or set effect: NoExecute",
+            );
+        }
         if toleration.key.is_empty() && toleration.operator == TolerationOperator::Equal {
             errors.required(
                 &path.child("key"),
@@ -64,6 +92,34 @@ pub(super) fn selector(selector: &LabelSelector, path: &Path, errors: &mut Error
             );
         }
         requirement(one, &path, errors);
+    }
+}
+
+fn apart(term: &AntiAffinityTerm, path: &Path, errors: &mut Errors) {
+    label_key(&term.topology_key, &path.child("topologyKey"), errors);
+    selector(&term.label_selector, &path.child("labelSelector"), errors);
+}
+
+fn spread(spec: &JobSpec, path: &Path, errors: &mut Errors) {
+    let constraints = &spec.topology_spread_constraints;
+    if spec.is_per_node() && !constraints.is_empty() {
+        errors.forbidden(
+            path,
+            "a PerNode Job runs once on every chosen node, so there is nothing to spread; remove it",
+        );
+    }
+    for (i, one) in constraints.iter().enumerate() {
+        let path = path.index(i);
+        label_key(&one.topology_key, &path.child("topologyKey"), errors);
+        let same = |other: &SpreadConstraint| {
+            other.topology_key == one.topology_key && other.when_unsatisfiable == one.when_unsatisfiable
+        };
+        if constraints[..i].iter().any(same) {
+            errors.duplicate(
+                &path,
+                format_args!("{} {:?}", one.topology_key, one.when_unsatisfiable),
+            );
+        }
     }
 }
 

@@ -4,10 +4,10 @@ use super::changed_nodes;
 use crate::{
     context::Context,
     keyed::{self, Outcome},
-    tasks,
+    patch, tasks,
 };
 use api::{
-    Job,
+    Job, Node,
     placement::{Effect, Taint},
     task::Stop,
     wanted::reason,
@@ -15,6 +15,9 @@ use api::{
 use futures::StreamExt;
 use informer::on_node;
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Api;
+use serde_json::json;
 use std::time::Duration;
 
 /// How many nodes are worked on at once.
@@ -46,6 +49,9 @@ async fn look(context: &Context, name: String) -> Outcome {
         return Ok(None);
     }
     let now = context.now();
+    if taints.iter().any(|taint| taint.time_added.is_none()) {
+        return stamp(context, &node).await; // the change brings the node back here
+    }
     let mut next: Option<Timestamp> = None;
     for task in context.shared.tasks.indexed(&on_node(&name)) {
         if !tasks::is_open(&task) || task.spec.stop.is_some() {
@@ -73,6 +79,17 @@ async fn look(context: &Context, name: String) -> Outcome {
         tasks::stop(context, &task, stop).await?;
     }
     Ok(next.map(|at| context.until(at)))
+}
+
+/// Notes when NoExecute taints came: tolerationSeconds count from then, whoever leads.
+async fn stamp(context: &Context, node: &Node) -> Outcome {
+    let mut taints = node.spec.taints.clone();
+    for taint in taints.iter_mut().filter(|t| t.effect == Effect::NoExecute) {
+        taint.time_added.get_or_insert(Time(context.now()));
+    }
+    let api: Api<Node> = Api::all(context.client.clone());
+    patch::main(&api, node, json!({"spec": {"taints": taints}})).await?;
+    Ok(None)
 }
 
 /// When work must leave because of a taint; `None` if never.

@@ -7,6 +7,7 @@ use crate::{
 use api::{
     amount::Amount,
     job::{CompletionMode, JobPhase, OnUnavailable},
+    placement::{Toleration, TolerationOperator},
     task::TaskPhase,
 };
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -172,6 +173,35 @@ async fn a_no_execute_taint_stops_what_does_not_tolerate_it() {
         JobPhase::Failed,
         "a step had started, and Hold repeats nothing"
     );
+}
+
+/// Counted from when the taint came, also by a leader that came after it.
+#[tokio::test(start_paused = true)]
+async fn a_no_execute_taint_is_tolerated_for_toleration_seconds() {
+    let mut world = World::start(1, |_| Plan::Run).await;
+    world
+        .job("k", |s| {
+            s.tolerations = vec![Toleration {
+                key: "broken".into(),
+                operator: TolerationOperator::Exists,
+                toleration_seconds: Some(60),
+                ..Default::default()
+            }]
+        })
+        .await;
+    let task = world.until_task(|t| t.phase() == TaskPhase::Running).await;
+    let before = tokio::time::Instant::now();
+    let taint = json!({"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}});
+    patch_node(&world, &task.spec.node_name, taint).await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    world.crash();
+    world.restart().await;
+    let ended = world
+        .until_task(|t| t.name() == task.name() && t.phase().is_terminal())
+        .await;
+    assert_eq!(ended.status.unwrap().reason, "Evicted");
+    let after = before.elapsed().as_secs();
+    assert!((60..100).contains(&after), "after {after} s");
 }
 
 #[tokio::test(start_paused = true)]

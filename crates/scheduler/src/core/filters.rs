@@ -4,11 +4,13 @@
 
 mod access;
 mod affinity;
+mod apart;
 mod choice;
 mod features;
 mod ready;
 mod resources;
 mod selector;
+mod spread;
 mod taints;
 
 pub(crate) use features::SHELL_PREFIX;
@@ -65,8 +67,12 @@ pub(crate) trait Filter: Sync {
 
 pub(crate) const READY: &dyn Filter = &ready::Ready;
 pub(crate) const RESOURCES: &dyn Filter = &resources::Resources;
+pub(crate) const SPREAD: &dyn Filter = &spread::Spread;
 
-/// All filters but the one for free resources, whose answer changes with every Task.
+/// Filters whose answers change with every Task.
+pub(crate) static PASSING: [&dyn Filter; 3] = [RESOURCES, &apart::Apart, SPREAD];
+
+/// Filters whose answers stand until a node, a Target or a Namespace changes.
 pub(crate) static STANDING: [&dyn Filter; 7] = [
     &choice::Choice,
     &selector::Selector,
@@ -94,6 +100,12 @@ pub(crate) enum Rejection<'a> {
     NoSlot,
     /// Number of the resource, and how much of it is missing.
     Resource(usize, u64),
+    /// A Job to keep apart from runs at the same value of this label.
+    Near(&'a str),
+    /// One more would be too many at its value of this label.
+    Skewed(&'a str),
+    /// It lacks the label the Job is to be spread over.
+    NoTopology(&'a str),
     /// It is kept free for work that has waited long.
     Kept,
 }
@@ -134,6 +146,10 @@ impl Rejection<'_> {
             Self::Taint(key, "") => write!(text, "tainted {key}"),
             Self::Taint(key, value) => write!(text, "tainted {key}={value}"),
             Self::NoSlot => write!(text, "{has} no free slot"),
+            Self::Near("kubernetes.io/hostname") => write!(text, "{has} a Job that is kept apart"),
+            Self::Near(key) => write!(text, "{has} a Job that is kept apart by {key}"),
+            Self::Skewed(key) => write!(text, "{has} enough of this Job's Tasks by {key}"),
+            Self::NoTopology(key) => write!(text, "without the label {key}"),
             Self::Kept => write!(text, "kept for work that waits longer"),
             Self::Resource(number, missing) => {
                 let amount = names.show(*number, *missing);

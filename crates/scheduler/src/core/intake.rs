@@ -5,8 +5,8 @@ use super::{
     filters::Clears,
     job::{self, JobState},
     lanes::later,
-    signature::SignatureId,
     timers::Timer,
+    topology::Move,
     world::NodeId,
 };
 use api::{Job, Node, QueueSpec};
@@ -29,7 +29,8 @@ impl Core {
             Event::TaskGone(task) => self.task_gone(&task, now),
             Event::Node(node) => self.node(&node, now),
             Event::NodeGone(name) => {
-                if let Some(id) = self.world.delete_node(&name) {
+                if let Some((id, moves)) = self.world.delete_node(&name) {
+                    self.regroup(&moves);
                     self.leave_live(&name, now);
                     self.rejudge_node(id, now);
                 }
@@ -87,13 +88,19 @@ impl Core {
         }
         if self.jobs.contains_key(uid.as_str()) {
             self.leave_lane(&uid);
+            let mut relabelled = None;
             if let Some(state) = self.jobs.get_mut(uid.as_str()) {
                 state.order = job::order(&job);
+                let labels = state.job.metadata.labels != job.metadata.labels;
+                relabelled = labels.then(|| state.uid().clone());
                 state.job = job;
+            }
+            if let Some(uid) = relabelled {
+                self.resign(&uid, now);
             }
             return self.touch(&uid, now);
         }
-        let signature = self.signatures.take(&job, &mut self.world);
+        let signature = self.sign(&job, now);
         if let Some(signature) = self.signatures.get_mut(signature)
             && signature.cursor == 0
         {
@@ -122,6 +129,8 @@ impl Core {
 
     pub(super) fn forget_job(&mut self, uid: &str, now: Timestamp) {
         self.leave_lane(uid);
+        let tasks: Vec<_> = self.tasks_of.get(uid).into_iter().flatten().cloned().collect();
+        tasks.iter().for_each(|name| self.count_near(name, false));
         if let Some(state) = self.jobs.remove(uid) {
             self.release_signature(state.signature);
             self.explanations.forget(&state);
@@ -134,15 +143,16 @@ impl Core {
         }
     }
 
-    pub(super) fn release_signature(&mut self, id: SignatureId) {
-        self.signatures.release(id);
-        if self.signatures.get(id).is_none() {
-            self.parked.remove(&id);
+    /// Signatures learn which nodes moved to another value of a label.
+    fn regroup(&mut self, moves: &[Move]) {
+        for (_, signature) in self.signatures.iter_mut() {
+            moves.iter().for_each(|m| signature.moved(*m, &self.world));
         }
     }
 
     pub(super) fn node(&mut self, node: &Node, now: Timestamp) {
-        let id = self.world.apply_node(node);
+        let (id, moves) = self.world.apply_node(node);
+        self.regroup(&moves);
         let live: Vec<_> = self.live.iter().cloned().collect();
         for uid in live {
             self.join_live(&uid, id);

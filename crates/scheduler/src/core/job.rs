@@ -234,7 +234,7 @@ impl JobState {
 pub(crate) fn order(job: &Job) -> Order {
     let created = job.metadata.creation_timestamp.as_ref();
     Order {
-        priority: Reverse(job.spec.priority.unwrap_or(0)),
+        priority: Reverse(job.spec.rank()),
         created: created.map_or(Timestamp::MIN, |t| t.0),
         uid: job.uid().into(),
     }

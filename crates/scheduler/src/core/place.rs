@@ -1,8 +1,8 @@
 //! Deciding: which work goes next, and to which node.
 
 use super::{
-    Core, Placement,
-    filters::{RESOURCES, Rejection},
+    Core, Placement, bits,
+    filters::{RESOURCES, Rejection, SPREAD},
     job::Record,
     lanes::later,
     queue::{LaneId, Order},
@@ -157,6 +157,9 @@ impl Core {
 
     /// The best of the nodes that fit, or of enough of them.
     fn search(&mut self, queue: &str, id: SignatureId, order: &Order, key: &Key, now: Timestamp) -> Found {
+        if let Some(work) = self.signatures.get_mut(id) {
+            work.refresh(&self.world);
+        }
         let (Some(work), Some(job)) = (self.signatures.get(id), self.jobs.get(&order.uid)) else {
             return Found::Nothing;
         };
@@ -168,9 +171,19 @@ impl Core {
         let mut avoided = None;
         let mut best = None;
         let mut seen = 0;
-        for node in work.fits.both(self.world.free(work.emergency), work.cursor) {
+        let mut full = Vec::new();
+        let with = [&work.fits, self.world.free(work.emergency)];
+        let without: Vec<_> = std::iter::once(&work.full)
+            .chain(work.apart.near(&self.world.terms))
+            .collect();
+        for node in bits::common(&with, &without, work.cursor) {
             let state = &self.world.nodes[node];
-            if RESOURCES.rejects(work, state, &self.world).is_some() || !self.may_use(node, queue, order) {
+            if RESOURCES.rejects(work, state, &self.world).is_some() {
+                full.push(node);
+                continue;
+            }
+            let skewed = SPREAD.rejects(work, state, &self.world).is_some();
+            if skewed || !self.may_use(node, queue, order) {
                 continue;
             }
             let until = job
@@ -182,7 +195,7 @@ impl Core {
                 continue;
             }
             let score = scores::of(&Candidate {
-                id: node,
+                world: &self.world,
                 node: state,
                 work,
                 job,
@@ -196,13 +209,16 @@ impl Core {
                 break;
             }
         }
-        match (best, avoided) {
-            (Some((_, node)), _) => {
-                if let Some(work) = self.signatures.get_mut(id) {
-                    work.cursor = node + 1;
-                }
-                Found::Node(node)
+        if let Some(work) = self.signatures.get_mut(id) {
+            full.into_iter().for_each(|node| {
+                work.full.set(node, true);
+            });
+            if let Some((_, node)) = best {
+                work.cursor = node + 1;
             }
+        }
+        match (best, avoided) {
+            (Some((_, node)), _) => Found::Node(node),
             (None, Some(until)) => Found::Avoided(until),
             (None, None) => Found::Nothing,
         }

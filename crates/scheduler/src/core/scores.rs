@@ -1,6 +1,8 @@
 //! Which of the nodes that fit is best: one file a score, compared in this order, higher first.
 
 mod affinity;
+mod apart;
+mod even;
 mod failures;
 mod room;
 mod spread;
@@ -9,13 +11,14 @@ mod taints;
 use super::{
     job::JobState,
     signature::Signature,
-    world::{NodeId, NodeState},
+    spread::Spread,
+    world::{NodeState, World},
 };
 use api::queue::Placement;
 
 /// What the scores look at.
 pub(crate) struct Candidate<'a> {
-    pub id: NodeId,
+    pub world: &'a World,
     pub node: &'a NodeState,
     pub work: &'a Signature,
     pub job: &'a JobState,
@@ -25,10 +28,12 @@ pub(crate) struct Candidate<'a> {
 /// A number for a node; only its order counts.
 type Score = fn(&Candidate) -> i64;
 
-static SCORES: [Score; 5] = [
+static SCORES: [Score; 7] = [
     affinity::score,
+    apart::score,
     taints::score,
     failures::score,
+    even::score,
     spread::score,
     room::score,
 ];

@@ -1,9 +1,12 @@
 //! What work asks of a node, compiled once; Jobs that ask the same share one signature, and are found unplaceable together.
 
 use super::{
-    amounts::{Amounts, Names, SLOT},
+    amounts::{Amounts, SLOT},
+    apart::Apart,
     bits::Bits,
     filters::{self, Clears, Rejection},
+    spread::Spread,
+    topology::Move,
     world::{NodeId, World},
 };
 use api::{
@@ -11,10 +14,10 @@ use api::{
     placement::{PreferredTerm, Toleration},
     wanted::Chooser,
 };
-use std::collections::{BTreeSet, HashMap};
-
-/// The class whose work may use the one reserved slot of a node.
-const EMERGENCY: &str = "prow-emergency";
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 /// Number of a signature.
 pub(crate) type SignatureId = usize;
@@ -31,6 +34,13 @@ pub(crate) struct Signature {
     pub emergency: bool,
     /// Nodes that all filters pass but the one for free resources.
     pub fits: Bits,
+    /// Which Jobs it keeps apart from.
+    pub apart: Arc<Apart>,
+    /// How evenly its one Job is spread.
+    pub spread: Vec<Spread>,
+    /// Nodes found to have too little of something free, as of an entry of the log of freed nodes.
+    pub full: Bits,
+    pub full_as_of: usize,
     /// What could clear the rejections there are.
     pub clears: Clears,
     /// Where the search goes on.
@@ -50,15 +60,15 @@ pub(crate) struct Signatures {
 
 impl Signatures {
     /// The signature of a Job, which counts as one more user of it.
-    pub fn take(&mut self, job: &Job, world: &mut World) -> SignatureId {
-        let text = text(job);
+    pub fn take(&mut self, job: &Job, apart: Apart, world: &mut World) -> SignatureId {
+        let text = text(job, &apart);
         if let Some(id) = self.by_text.get(&text) {
             if let Some(signature) = self.all[*id].as_mut() {
                 signature.jobs += 1;
             }
             return *id;
         }
-        let mut signature = compile(job, &mut world.names);
+        let mut signature = compile(job, apart, world);
         for node in 0..world.nodes.len() {
             signature.judge(node, world);
         }
@@ -96,6 +106,10 @@ impl Signatures {
         self.all.get_mut(id)?.as_mut()
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &Signature> {
+        self.all.iter().flatten()
+    }
+
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (SignatureId, &mut Signature)> {
         self.all
             .iter_mut()
@@ -111,7 +125,9 @@ impl Signature {
         let cleared_by = rejection.map(|(filter, _)| filter.cleared_by());
         let fits = cleared_by.is_none();
         self.clears |= cleared_by.unwrap_or(Clears::NOTHING);
-        self.fits.set(node, fits);
+        if self.fits.set(node, fits) {
+            self.spread.iter_mut().for_each(Spread::outdate);
+        }
         fits
     }
 
@@ -133,17 +149,52 @@ impl Signature {
     pub fn explain<'a>(&'a self, node: NodeId, world: &'a World) -> Option<Rejection<'a>> {
         self.rejection(node, world)
             .map(|(_, rejection)| rejection)
-            .or_else(|| filters::RESOURCES.rejects(self, &world.nodes[node], world))
+            .or_else(|| self.rejects_now(node, world))
+    }
+
+    /// The first of the reasons that come and go with Tasks.
+    pub fn rejects_now<'a>(&'a self, node: NodeId, world: &'a World) -> Option<Rejection<'a>> {
+        let node = &world.nodes[node];
+        filters::PASSING
+            .iter()
+            .find_map(|filter| filter.rejects(self, node, world))
+    }
+
+    /// A node has another value of a label now.
+    pub fn moved(&mut self, change: Move, world: &World) {
+        for spread in &mut self.spread {
+            spread.moved(change, &world.topologies);
+        }
+    }
+
+    /// Whether it matters where Tasks of it are.
+    pub fn is_near(&self) -> bool {
+        !self.apart.is_empty() || !self.spread.is_empty()
+    }
+
+    /// One Task of its one Job more or less on a node.
+    pub fn count(&mut self, node: NodeId, more: bool, world: &World) {
+        for spread in &mut self.spread {
+            spread.count(node, more, &world.topologies);
+        }
+    }
+
+    /// Brings what depends on changes since the last look up to date.
+    pub fn refresh(&mut self, world: &World) {
+        world.freed.catch_up(&mut self.full, &mut self.full_as_of);
+        for spread in &mut self.spread {
+            spread.refresh(&self.fits, &world.topologies);
+        }
     }
 }
 
 /// Everything the filters and scores read, as text: equal texts are equal signatures.
-fn text(job: &Job) -> String {
+fn text(job: &Job, apart: &Apart) -> String {
     let spec = &job.spec;
     let choice = (!spec.is_per_node()).then_some((
         &spec.target_ref,
         &spec.node_selector,
-        &spec.affinity,
+        spec.affinity.as_ref().map(|a| &a.node_affinity),
         &spec.node_names,
         &spec.exclude_nodes,
     ));
@@ -153,16 +204,21 @@ fn text(job: &Job) -> String {
         &spec.priority_class_name,
         requires(job),
     );
+    let near = (&apart.holds, &apart.prefers, &apart.selected);
+    // another Job's Tasks do not count for a spread, so it is shared with none
+    let spread = (!spec.topology_spread_constraints.is_empty())
+        .then(|| (&spec.topology_spread_constraints, job.uid()));
     // these are plain structs with string keys; a failure would only mean that a signature is not shared
-    serde_json::to_string(&(job.namespace(), choice, needs)).unwrap_or_else(|_| job.uid().to_owned())
+    serde_json::to_string(&(job.namespace(), choice, needs, near, spread))
+        .unwrap_or_else(|_| job.uid().to_owned())
 }
 
-fn compile(job: &Job, names: &mut Names) -> Signature {
+fn compile(job: &Job, apart: Apart, world: &mut World) -> Signature {
     let spec = &job.spec;
     let mut requests = spec
         .resources
         .as_ref()
-        .map(|r| names.read(&r.requests))
+        .map(|r| world.names.read(&r.requests))
         .unwrap_or_default();
     *requests.at(SLOT) = 1;
     Signature {
@@ -182,7 +238,15 @@ fn compile(job: &Job, names: &mut Names) -> Signature {
             .unwrap_or_default(),
         requires: requires(job),
         requests,
-        emergency: spec.priority_class_name == EMERGENCY,
+        emergency: spec.is_emergency(),
+        apart: Arc::new(apart),
+        spread: spec
+            .topology_spread_constraints
+            .iter()
+            .map(|constraint| Spread::new(constraint, world.column(&constraint.topology_key)))
+            .collect(),
+        full: Bits::default(),
+        full_as_of: world.freed.end(),
         fits: Bits::default(),
         clears: Clears::NOTHING,
         cursor: 0,

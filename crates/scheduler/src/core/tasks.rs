@@ -55,6 +55,7 @@ impl Core {
         }
         self.tasks_of.entry(uid.clone()).or_default().insert(name.clone());
         let settled = key.clone();
+        let key_name = name.clone();
         self.tasks.insert(
             name,
             TaskUse {
@@ -64,20 +65,24 @@ impl Core {
                 key,
                 queue,
                 holds,
+                counted: None,
                 confirmed,
             },
         );
+        self.count_near(&key_name, true);
         if let Some(key) = settled {
             self.settle(&uid, &key, now);
         }
         if let Some(node) = freed {
             self.wake_capacity(node, now);
+            self.wake_near(&uid, node, now);
         }
         self.touch(&uid, now);
     }
 
     /// Gives back what a Task holds and forgets it.
     pub(super) fn drop_use(&mut self, name: &str) -> Option<TaskUse> {
+        self.count_near(name, false);
         let old = self.tasks.remove(name)?;
         if let Some(holds) = &old.holds {
             self.world.use_node(old.node, holds, false);
@@ -144,6 +149,7 @@ impl Core {
         }
         if old.holds.is_some() {
             self.wake_capacity(old.node, now);
+            self.wake_near(&old.job, old.node, now);
         }
         self.touch(&old.job, now);
     }

@@ -3,12 +3,14 @@
 use super::{Core, filters::Clears, queue::LaneId, signature::SignatureId, world::NodeId};
 use api::wanted::Key;
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 impl Core {
     pub(super) fn rejudge_node(&mut self, id: NodeId, now: Timestamp) {
         for (signature, state) in self.signatures.iter_mut() {
-            if state.judge(id, &self.world) && self.parked.remove(&signature) {
+            let fits = state.judge(id, &self.world);
+            // what counts for a spread may be another set of values now, whether this node fits or not
+            if (fits || !state.spread.is_empty()) && self.parked.remove(&signature) {
                 for queue in &state.queues {
                     if let Some(queue) = self.queues.get_mut(queue) {
                         queue.park(&LaneId::Shared(signature), false);
@@ -50,6 +52,48 @@ impl Core {
             .collect();
         fitting.into_iter().for_each(|s| self.wake_signature(s));
         self.wake_node(id, now);
+    }
+
+    /// A Task that others are kept apart from, or that is spread, ended: what waits for that may go to other nodes than its own too.
+    pub(super) fn wake_near(&mut self, uid: &str, node: NodeId, now: Timestamp) {
+        let Some(id) = self.jobs.get(uid).map(|s| s.signature) else {
+            return;
+        };
+        let Some(signature) = self.signatures.get(id).filter(|s| s.is_near()) else {
+            return;
+        };
+        let terms: BTreeSet<_> = signature
+            .apart
+            .holds
+            .iter()
+            .chain(&signature.apart.selected)
+            .copied()
+            .collect();
+        let concerned = |other: SignatureId| {
+            other == id
+                || self.signatures.get(other).is_some_and(|s| {
+                    s.apart
+                        .holds
+                        .iter()
+                        .chain(&s.apart.selected)
+                        .any(|term| terms.contains(term))
+                })
+        };
+        let woken: Vec<_> = self.parked.iter().copied().filter(|id| concerned(*id)).collect();
+        let near: BTreeSet<NodeId> = terms
+            .iter()
+            .filter_map(|term| self.world.terms.get(*term))
+            .filter_map(|term| {
+                let column = term.selected.topology;
+                let value = self.world.topologies.value(column, node)?;
+                Some(self.world.topologies.nodes(column, value))
+            })
+            .flatten()
+            .copied()
+            .filter(|near| self.waiters.contains_key(&self.world.nodes[*near].name))
+            .collect();
+        woken.into_iter().for_each(|id| self.wake_signature(id));
+        near.into_iter().for_each(|node| self.wake_node(node, now));
     }
 
     pub(super) fn wake_signature(&mut self, id: SignatureId) {

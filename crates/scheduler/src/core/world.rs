@@ -2,7 +2,10 @@
 
 use super::{
     amounts::{Amounts, Names, SLOT},
+    apart::Terms,
     bits::Bits,
+    freed::Freed,
+    topology::{Move, Topologies, TopologyId},
 };
 use api::{
     Node, TargetSpec,
@@ -21,6 +24,7 @@ pub(crate) type NodeId = usize;
 /// A node as the filters see it.
 #[derive(Debug, Default)]
 pub(crate) struct NodeState {
+    pub id: NodeId,
     pub name: Arc<str>,
     /// Whether there is such a Node; Tasks may still name one that is gone.
     pub exists: bool,
@@ -63,6 +67,9 @@ pub(crate) struct World {
     pub capacity: Amounts,
     /// Nodes with a slot free; the second for emergencies.
     free: [Bits; 2],
+    pub topologies: Topologies,
+    pub terms: Terms,
+    pub freed: Freed,
 }
 
 impl World {
@@ -78,13 +85,15 @@ impl World {
         let name: Arc<str> = name.into();
         self.by_name.insert(name.clone(), self.nodes.len());
         self.nodes.push(NodeState {
+            id: self.nodes.len(),
             name,
             ..Default::default()
         });
         self.nodes.len() - 1
     }
 
-    pub fn apply_node(&mut self, node: &Node) -> NodeId {
+    /// Takes in a node; tells in which columns of labels it moved.
+    pub fn apply_node(&mut self, node: &Node) -> (NodeId, Vec<Move>) {
         let id = self.id_or_new(node.name());
         let status = node.status.clone().unwrap_or_default();
         let mut allocatable = self.names.read(&status.allocatable);
@@ -108,22 +117,37 @@ impl World {
         state.allocatable = allocatable;
         self.join_targets(id);
         self.count_slots(id);
-        id
+        self.freed.push(id);
+        (id, self.regroup(id))
     }
 
-    pub fn delete_node(&mut self, name: &str) -> Option<NodeId> {
+    /// The column of a label.
+    pub fn column(&mut self, key: &str) -> TopologyId {
+        self.topologies.column(key, &self.nodes)
+    }
+
+    fn regroup(&mut self, id: NodeId) -> Vec<Move> {
+        let moves = self.topologies.place(&self.nodes[id]);
+        for change in &moves {
+            self.terms.moved(*change, &self.topologies);
+        }
+        moves
+    }
+
+    pub fn delete_node(&mut self, name: &str) -> Option<(NodeId, Vec<Move>)> {
         let id = self.id(name)?;
         let state = &mut self.nodes[id];
         let used = std::mem::take(&mut state.used);
         let allocatable = std::mem::take(&mut state.allocatable);
         *state = NodeState {
+            id,
             name: state.name.clone(),
             used,
             ..Default::default()
         };
         self.capacity.sub(&allocatable);
         self.count_slots(id);
-        Some(id)
+        Some((id, self.regroup(id)))
     }
 
     /// Tells whether anything changed.
@@ -176,6 +200,7 @@ impl World {
             node.used.add(amounts);
         } else {
             node.used.sub(amounts);
+            self.freed.push(id);
         }
         self.count_slots(id);
     }

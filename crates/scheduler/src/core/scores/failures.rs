@@ -3,5 +3,5 @@
 use super::Candidate;
 
 pub(super) fn score(candidate: &Candidate) -> i64 {
-    -i64::from(candidate.job.failures_on(candidate.id))
+    -i64::from(candidate.job.failures_on(candidate.node.id))
 }

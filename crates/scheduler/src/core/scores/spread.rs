@@ -5,7 +5,7 @@ use api::queue::Placement;
 
 pub(super) fn score(candidate: &Candidate) -> i64 {
     match candidate.placement {
-        Placement::Spread => -i64::from(candidate.job.running_on(candidate.id)),
+        Placement::Spread => -i64::from(candidate.job.running_on(candidate.node.id)),
         Placement::Pack => 0,
     }
 }

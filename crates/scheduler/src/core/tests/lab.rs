@@ -101,6 +101,17 @@ impl Lab {
 
     /// An Indexed Job that runs as many at once as it wants.
     pub fn job(&mut self, name: &str, completions: i32, edit: impl FnOnce(&mut JobSpec)) {
+        self.labelled(name, completions, &[], edit);
+    }
+
+    /// The same, with labels.
+    pub fn labelled(
+        &mut self,
+        name: &str,
+        completions: i32,
+        labels: &[(&str, &str)],
+        edit: impl FnOnce(&mut JobSpec),
+    ) {
         let mut job = Job::new(
             name,
             JobSpec {
@@ -114,6 +125,8 @@ impl Lab {
         job.metadata.namespace = Some("ops".into());
         job.metadata.uid = Some(format!("uid-{name}"));
         job.metadata.creation_timestamp = Some(Time(self.now));
+        let own = labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+        job.metadata.labels = Some(own.collect());
         edit(&mut job.spec);
         self.jobs.insert(name.into(), job.clone());
         self.tell(Event::Job(Arc::new(job)));
