@@ -16,6 +16,7 @@ pub mod path;
 mod patience;
 pub mod pipe;
 pub mod private;
+pub mod privilege;
 pub mod process;
 pub mod registry;
 pub mod security;

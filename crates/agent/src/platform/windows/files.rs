@@ -5,8 +5,9 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::Once,
 };
-use win32::{Folder, Kind, patiently, private};
+use win32::{Folder, Kind, patiently, private, privilege::Privilege};
 
 pub use private::{create_folder as create_private_dir, create_open_folder as create_dir, is_ours, rename};
 pub use win32::path::canonical;
@@ -53,8 +54,19 @@ impl Level {
     }
 }
 
-/// Removes a folder with all in it, however deep; links are removed, never followed. Nothing there is fine.
+/// Steps may shut us out of a folder by its access list; whoever may restore backups can delete it all the same.
+fn enter_anything() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for privilege in [Privilege::Backup, Privilege::Restore] {
+            let _ = privilege.enable(); // an account without it has fewer rights, which show where they are missing
+        }
+    });
+}
+
+/// Removes a folder with all in it, however deep and whoever may use it; links are removed, never followed. Nothing there is fine.
 pub fn remove_tree(path: &Path) -> io::Result<()> {
+    enter_anything();
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
