@@ -8,6 +8,7 @@ pub mod clock;
 pub mod crd;
 pub mod data;
 pub mod duration;
+pub mod enrolment;
 pub mod exit_code;
 pub mod expr;
 pub mod field;

@@ -3,13 +3,15 @@
 //! A token is the Secret `enrol-<id>` of type `prow.windows/enrolment-token` in `prow-system`, with the keys
 //! `secret-hash` (SHA-256 of the secret, hex), `expires` (RFC 3339, optional), `labels` (a JSON object, optional) and
 //! `name-pattern` (`*` stands for any characters, optional). Its bearer may create one CertificateSigningRequest; it is
-//! signed at once, the token is marked used (`used-by`, the node's name), and the Node is made with the token's labels.
+//! signed at once, the token is marked used (`used-by`, the node's name, and `used-at`), and the Node is made with the token's
+//! labels. A controller collects used and expired ones.
 //! The bearer of a used token may still read its own request: an agent whose answer was lost finds its certificate there.
 //! An agent renews by a request for its own name, as long as its Node is there.
 
 use crate::call::{Call, Lost};
 use crate::inner::Inner;
 use crate::verbs::create;
+use api::enrolment;
 use api::field::{Errors, Path};
 use api::identity::{AUTHENTICATED, BOOTSTRAPPERS, Identity};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -22,10 +24,6 @@ use store::Guard;
 
 /// Signs the client certificates of agents.
 pub const SIGNER: &str = "prow.windows/node-client";
-/// Type of the Secrets that are tokens.
-pub const TOKEN_TYPE: &str = "prow.windows/enrolment-token";
-/// Namespace of the Secrets that are tokens.
-pub const TOKEN_NAMESPACE: &str = "prow-system";
 const USER_PREFIX: &str = "system:bootstrap:";
 
 /// A valid token.
@@ -40,17 +38,17 @@ impl Token {
         let object = inner
             .cache
             .plural("", "secrets")?
-            .get(TOKEN_NAMESPACE, &format!("enrol-{id}"))?;
+            .get(enrolment::NAMESPACE, &format!("enrol-{id}"))?;
         let value = object.value().ok()?;
         let token = Self { object, value };
-        let expired = match token.text("expires") {
+        let expired = match token.text(enrolment::EXPIRES) {
             None => false,
             Some(text) => text
                 .trim()
                 .parse::<jiff::Timestamp>()
                 .map_or(true, |at| at <= inner.clock.now()),
         };
-        (token.value["type"] == TOKEN_TYPE && !token.object.deleting && !expired).then_some(token)
+        (token.value["type"] == enrolment::TYPE && !token.object.deleting && !expired).then_some(token)
     }
 
     fn text(&self, key: &str) -> Option<String> {
@@ -152,7 +150,7 @@ fn node(call: &Call<'_>, name: &str) -> Option<Arc<crate::object::Object>> {
 async fn enrol(call: &Call<'_>, id: &str, request: &NodeRequest) -> Result<(), Status> {
     let forbidden = |why: String| Status::forbidden(call.kind(), "", why);
     let token = Token::find(call.inner, id).ok_or_else(Status::unauthorized)?;
-    if let Some(by) = token.text("used-by") {
+    if let Some(by) = token.text(enrolment::USED_BY) {
         return Err(forbidden(format!(
             "the token was used up by node {by}; make a new one: prow node token create"
         )));
@@ -219,13 +217,18 @@ async fn use_up(call: &Call<'_>, token: Token, node: &str) -> Result<(), Status>
     let name = token.object.name.clone();
     let call = Call {
         cache: secrets,
-        namespace: TOKEN_NAMESPACE,
+        namespace: enrolment::NAMESPACE,
         name: &name,
         subresource: "",
         ..*call
     };
     let mut value = token.value;
-    value["data"]["used-by"] = BASE64_STANDARD.encode(node).into();
+    for (key, text) in [
+        (enrolment::USED_BY, node),
+        (enrolment::USED_AT, &call.now.to_string()),
+    ] {
+        value["data"][key] = BASE64_STANDARD.encode(text).into();
+    }
     let stored = crate::verbs::admit::stored(&call, &value)?;
     match call
         .commit(&name, Some(stored), Guard::Revision(token.object.revision))

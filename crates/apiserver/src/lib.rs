@@ -34,7 +34,7 @@ mod verbs;
 mod wire;
 
 pub use cache::FillError;
-pub use enrol::{SIGNER, TOKEN_NAMESPACE, TOKEN_TYPE};
+pub use enrol::SIGNER;
 pub use metrics::Metrics;
 pub use object::Damaged;
 pub use random::Random;

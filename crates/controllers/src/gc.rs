@@ -184,7 +184,8 @@ impl Collector<'_> {
             patch::main(
                 &api,
                 &dynamic(&dependent),
-                json!({"metadata": {"ownerReferences": rest}}),
+                // null takes the list away: an empty one says nothing
+                json!({"metadata": {"ownerReferences": Some(rest).filter(|rest| !rest.is_empty())}}),
             )
             .await?;
         }

@@ -7,6 +7,7 @@
 //! - `gc`: what belonged to something that is gone;
 //! - `namespace`: empties namespaces that are being deleted;
 //! - `counts`: the numbers in the status of Queues and Targets;
+//! - `tokens`: enrolment tokens that are used up or have ended;
 //! - `events`: what an operator would want to know, and the expiry of that.
 //!
 //! [`run`] runs all of them for as long as it is polled; whoever elects a leader runs it while it leads.
@@ -23,6 +24,7 @@ mod node;
 mod patch;
 mod run;
 mod tasks;
+mod tokens;
 mod ttl;
 
 pub use context::Options;

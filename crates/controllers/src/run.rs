@@ -2,7 +2,7 @@
 
 use crate::{
     context::{Context, Options},
-    counts, events, gc, job, namespace, node, ttl,
+    counts, events, gc, job, namespace, node, tokens, ttl,
 };
 use api::clock::Clock;
 use informer::Shared;
@@ -37,6 +37,7 @@ pub async fn run(
             namespace::run(&context),
             counts::run(&context),
             events::expire(&context),
+            tokens::run(&context),
         );
     };
     tokio::select! {

@@ -29,7 +29,7 @@ struct Reader {
 pub(crate) struct Broken(String);
 
 /// The bytes of `log` from `at` on. Without `follow` it ends where the log ends now; with it when the Task is at its end
-/// and all of the log was sent, or when the Task is gone.
+/// and all of the log was sent or nothing more came for long, or when the Task is gone.
 pub(crate) fn stream(
     gateway: Gateway,
     task: Arc<Task>,
@@ -68,9 +68,20 @@ impl Reader {
             if last {
                 return Ok(None);
             }
+            let over = self.task.status.as_ref().is_some_and(|s| s.phase.is_terminal());
+            let patience = self.gateway.patience;
             let grown = pin!(self.gateway.logs.grown(&self.log, self.at));
             let ended = pin!(endings.changed());
-            match select(grown, ended).await {
+            let news = select(grown, ended);
+            let news = if over {
+                match tokio::time::timeout(patience, news).await {
+                    Ok(news) => news,
+                    Err(_) => return Ok(None),
+                }
+            } else {
+                news.await
+            };
+            match news {
                 Either::Left((Err(LogError::Removed), _)) => return Ok(None),
                 Either::Left((Err(error), _)) => return Err(Broken(error.to_string())),
                 Either::Left((Ok(_), _)) | Either::Right(_) => {}

@@ -20,7 +20,7 @@ use api::task::Task;
 use axum::Router;
 use informer::Informer;
 use kube::Client;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tasks::Tasks;
 
 /// The routes and the work behind them. Clones are of the same gateway.
@@ -28,6 +28,7 @@ use tasks::Tasks;
 pub struct Gateway {
     logs: Arc<dyn Logs>,
     tasks: Arc<Tasks>,
+    patience: Duration,
 }
 
 impl Gateway {
@@ -37,7 +38,14 @@ impl Gateway {
         Self {
             logs,
             tasks: Arc::new(Tasks::new(tasks, client)),
+            patience: Duration::from_secs(60),
         }
+    }
+
+    /// How long followers of a Task that has ended wait for ranges its agent still owes; default 60 s. An agent may be gone for good.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// The routes; authentication is in front of them.

@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 use informer::{Informer, Options};
 use logs::{Log, Logs};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tower::ServiceExt;
 
 /// A gateway at work, with an API of its own.
@@ -24,6 +24,7 @@ struct Stage {
     api: FakeApi,
     seen: Informer<Task>,
     logs: Arc<dyn Logs>,
+    gateway: Gateway,
     router: Router,
     _folder: tempfile::TempDir,
 }
@@ -43,11 +44,13 @@ impl Stage {
         informer.synced().await;
         let gateway = Gateway::new(logs.clone(), informer.clone(), api.client());
         let router = gateway.router();
-        tokio::spawn(async move { gateway.run().await });
+        let at_work = gateway.clone();
+        tokio::spawn(async move { at_work.run().await });
         Self {
             api,
             seen: informer,
             logs,
+            gateway,
             router,
             _folder: folder,
         }
@@ -436,6 +439,30 @@ async fn a_follower_waits_for_ranges_that_are_still_pending_after_the_end() {
     assert_eq!(follower.piece().await, "late\n");
     stage.api.apply(ended(5));
     assert_eq!(follower.rest().await, "");
+}
+
+/// CT-05 for those who look on: the agent is gone for good.
+#[tokio::test]
+async fn a_follower_does_not_wait_for_ever_for_ranges_that_never_come() {
+    for owed in [
+        json!({"logsPending": true}),
+        json!({"steps": [{"name": "patch", "phase": "Failed", "logBytes": 99}]}),
+    ] {
+        let mut stage = Stage::with([running()]).await;
+        stage.router = stage.gateway.clone().patience(Duration::ZERO).router();
+        stage.ship(0, "all that came\n").await;
+        let mut follower = Follower::start(&stage, "follow=true").await;
+        assert_eq!(follower.piece().await, "all that came\n");
+        let mut status = json!({"phase": "Failed"});
+        status
+            .as_object_mut()
+            .unwrap()
+            .extend(owed.as_object().unwrap().clone());
+        let mut owing = running();
+        owing["status"] = status;
+        stage.api.apply(owing);
+        assert_eq!(follower.rest().await, "");
+    }
 }
 
 #[tokio::test]

@@ -3,26 +3,28 @@
 //! The text `prow1.<id>.<secret>.<SHA-256 of the CA certificate>` goes to the host; the server keeps a Secret `enrol-<id>` with the
 //! hash of the secret, the labels of the node, the names it may take, and when the token ends.
 
-use api::{names::sha256_hex, placement::Labels};
+use api::{
+    enrolment::{EXPIRES, NAMESPACE, TYPE, USED_BY},
+    names::sha256_hex,
+    placement::Labels,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use pki::JoinToken;
 use serde_json::{Value, json};
 
 /// The collection of tokens.
 pub const SECRETS: &str = "/api/v1/namespaces/prow-system/secrets";
-/// The type of a token's Secret.
-pub const TYPE: &str = "prow.windows/enrolment-token";
 
 /// What the server keeps of a token.
 pub fn secret(token: &JoinToken, labels: &Labels, name_pattern: &str, expires: jiff::Timestamp) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": TYPE,
-        "metadata": {"name": format!("enrol-{}", token.bearer.id), "namespace": "prow-system"},
+        "metadata": {"name": format!("enrol-{}", token.bearer.id), "namespace": NAMESPACE},
         "stringData": {
             "secret-hash": token.bearer.secret_hash(),
             "labels": json!(labels).to_string(),
             "name-pattern": name_pattern,
-            "expires": expires.to_string(),
+            (EXPIRES): expires.to_string(),
         },
     })
 }
@@ -32,8 +34,8 @@ pub fn token(ca_der: &[u8]) -> Result<JoinToken, pki::Error> {
     JoinToken::generate(&sha256_hex(ca_der))
 }
 
-/// A token's Secret as cells: id, name pattern, labels, end.
-pub fn row(secret: &Value) -> [String; 4] {
+/// A token's Secret as cells: id, name pattern, labels, end, the node that used it.
+pub fn row(secret: &Value) -> [String; 5] {
     let field = |name: &str| {
         let text = secret["data"][name].as_str().unwrap_or_default();
         STANDARD
@@ -48,7 +50,8 @@ pub fn row(secret: &Value) -> [String; 4] {
         name.strip_prefix("enrol-").unwrap_or(name).to_owned(),
         field("name-pattern"),
         crate::output::labels(&labels),
-        field("expires"),
+        field(EXPIRES),
+        field(USED_BY),
     ]
 }
 
@@ -69,7 +72,10 @@ mod tests {
     #[test]
     fn a_listed_token_shows_what_it_grants() {
         let b64 = |text: &str| STANDARD.encode(text);
-        let secret = json!({"metadata": {"name": "enrol-ab"}, "data": {"name-pattern": b64("web*"), "labels": b64("{\"role\":\"web\"}"), "expires": b64("2026-01-01T00:00:00Z")}});
-        assert_eq!(row(&secret), ["ab", "web*", "role=web", "2026-01-01T00:00:00Z"]);
+        let secret = json!({"metadata": {"name": "enrol-ab"}, "data": {"name-pattern": b64("web*"), "labels": b64("{\"role\":\"web\"}"), "expires": b64("2026-01-01T00:00:00Z"), "used-by": b64("web7")}});
+        assert_eq!(
+            row(&secret),
+            ["ab", "web*", "role=web", "2026-01-01T00:00:00Z", "web7"]
+        );
     }
 }

@@ -4,11 +4,18 @@ use crate::{
     agent::{Plan, succeed},
     world::*,
 };
-use api::{Job, amount::Amount, job::JobPhase, task::TaskPhase};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use api::{
+    Job,
+    amount::Amount,
+    clock::Clock,
+    enrolment::{EXPIRES, NAMESPACE, TYPE, USED_AT},
+    job::JobPhase,
+    task::TaskPhase,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::{
     Api,
-    api::{DeleteParams, PostParams},
+    api::{DeleteParams, ObjectMeta, PostParams},
 };
 use std::time::Duration;
 
@@ -67,7 +74,7 @@ async fn orphaned_tasks_of_a_finished_job_stay() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let tasks = world.all_tasks().await;
     assert_eq!(tasks.len(), 1);
-    assert_eq!(tasks[0].metadata.owner_references.clone().unwrap_or_default(), []);
+    assert_eq!(tasks[0].metadata.owner_references, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,4 +207,53 @@ async fn events_expire() {
     assert_eq!(world.events().await, ["Completed j"]);
     tokio::time::sleep(Duration::from_secs(1000)).await;
     assert!(world.events().await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn enrolment_tokens_go_when_they_are_used_up_or_have_ended() {
+    let world = World::start(0, |_| Plan::Run).await;
+    let tokens: Api<Secret> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let ended = (world.clock.now() + Duration::from_secs(1800)).to_string();
+    let far = (world.clock.now() + Duration::from_secs(86_400)).to_string();
+    let used = world.clock.now().to_string();
+    for (name, data) in [
+        ("enrol-ended", vec![(EXPIRES, &ended)]),
+        ("enrol-used", vec![(EXPIRES, &far), (USED_AT, &used)]),
+        ("enrol-good", vec![(EXPIRES, &far)]),
+        ("enrol-endless", vec![]),
+    ] {
+        let data = data.into_iter().map(|(key, text)| (key.to_owned(), text.clone()));
+        let secret = Secret {
+            metadata: ObjectMeta {
+                name: Some(name.into()),
+                ..Default::default()
+            },
+            type_: Some(TYPE.into()),
+            string_data: Some(data.collect()),
+            ..Default::default()
+        };
+        tokens.create(&PostParams::default(), &secret).await.unwrap();
+    }
+    let names = async || {
+        let list = tokens.list(&Default::default()).await.unwrap();
+        list.items
+            .into_iter()
+            .filter_map(|s| s.metadata.name)
+            .collect::<Vec<_>>()
+    };
+    // within the hour after their use a host may come back for its certificate
+    tokio::time::sleep(Duration::from_secs(3500)).await;
+    assert_eq!(names().await.len(), 4);
+    world
+        .gone("the used token", async || {
+            names().await.contains(&"enrol-used".into())
+        })
+        .await;
+    world
+        .gone("the ended token", async || {
+            names().await.contains(&"enrol-ended".into())
+        })
+        .await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    assert_eq!(names().await, ["enrol-endless", "enrol-good"]);
 }

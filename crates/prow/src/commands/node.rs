@@ -44,7 +44,7 @@ enum Token {
         #[arg(long, default_value = "24h", value_parser = super::wait::duration)]
         ttl: Duration,
     },
-    /// Show tokens that were not used yet
+    /// Show the tokens there are; a used or expired one goes by itself after an hour
     List,
 }
 
@@ -79,10 +79,10 @@ impl NodeCommand {
                     .get(&format!(
                         "{}?fieldSelector=type%3D{}",
                         enrolment::SECRETS,
-                        enrolment::TYPE.replace('/', "%2F")
+                        api::enrolment::TYPE.replace('/', "%2F")
                     ))
                     .await?;
-                let mut table = Table::new(["ID", "NAME PATTERN", "LABELS", "EXPIRES"]);
+                let mut table = Table::new(["ID", "NAME PATTERN", "LABELS", "EXPIRES", "USED BY"]);
                 for secret in list["items"].as_array().into_iter().flatten() {
                     table.row(enrolment::row(secret));
                 }
