@@ -66,6 +66,15 @@ impl Script<'_> {
             .map(|()| file)
     }
 
+    /// Where its shell leaves a mark as soon as the script begins; there is none yet.
+    fn mark(&self) -> Result<PathBuf, String> {
+        let mark = self.folder.join(format!("{}.began", self.purpose.file()));
+        match std::fs::remove_file(&mark) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", mark.display())),
+            _ => Ok(mark),
+        }
+    }
+
     /// The script's file for a shell that takes any.
     fn any_file(&self, ending: &str) -> Result<PathBuf, String> {
         match self.source {
@@ -93,6 +102,8 @@ pub(super) struct Invocation {
     pub args: Vec<OsString>,
     /// Further variables its shell needs.
     pub env: Vec<(&'static str, OsString)>,
+    /// The file its shell makes as soon as the script begins.
+    pub began: Option<PathBuf>,
 }
 
 /// Writes the files of the script into its folder and says how to run it. Errors are sentences for users.
@@ -117,6 +128,7 @@ pub(super) fn prepare(host: &Host<'_>, script: Script<'_>) -> Result<Invocation,
                 args: words.chain(script.args).collect(),
                 program: (host.find)(&program)?,
                 env: Vec::new(),
+                began: None,
             })
         }
         _ => Err(format!("unknown shell \"{shell}\"")),
@@ -145,6 +157,7 @@ fn plain(
         program: program?,
         args,
         env: Vec::new(),
+        began: None,
     })
 }
 

@@ -32,6 +32,8 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
                 .to_owned(),
         );
     }
+    // a file of the host may be held back by a policy, which code made from it would get around
+    let checks = !matches!(script.source, Source::File(_));
     let file = match script.source {
         Source::Text(text) => {
             let text = text.trim_start_matches('\u{feff}');
@@ -56,6 +58,7 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         Purpose::Script | Purpose::PreStop => STEP,
     };
     let wrapper = wrapper.place(host, script.folder)?;
+    let began = script.mark()?;
     let mut command = format!(
         "$global:LASTEXITCODE = 125; & {}",
         quoted(&wrapper.to_string_lossy())
@@ -83,6 +86,8 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         ("PROW_SCRIPT", file.into()),
         ("PROW_ERROR_ACTION", "Stop".into()),
         ("PROW_NATIVE_ERRORS", native(script.native_errors).into()),
+        ("PROW_CHECKS", if checks { "yes" } else { "no" }.into()),
+        ("PROW_BEGAN", began.clone().into()),
     ];
     if host.windows && script.utf8 {
         env.push(("PROW_CODE_PAGE", "65001".into()));
@@ -95,6 +100,7 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         })?,
         args,
         env,
+        began: Some(began),
     })
 }
 
@@ -196,6 +202,21 @@ mod tests {
         assert!(made.run.env.contains(&("PROW_CODE_PAGE", "65001".into())));
         let made = windows("powershell", |s| s.purpose = Purpose::Check).unwrap();
         assert!(command(&made).contains("prow-check.ps1'"));
+        let made = windows("powershell", |s| s.source = Source::File(Path::new("/d/x.ps1"))).unwrap();
+        assert!(made.run.env.contains(&("PROW_CHECKS", "no".into())));
+    }
+
+    /// The mark of an earlier try says nothing about this one.
+    #[test]
+    fn the_mark_of_the_start_is_gone_before_it() {
+        let made = windows("powershell", |s| {
+            std::fs::write(s.folder.join("script.began"), "1").unwrap()
+        })
+        .unwrap();
+        let mark = made.path("script.began");
+        assert!(!mark.exists());
+        assert_eq!(made.run.began.as_ref(), Some(&mark));
+        assert!(made.run.env.contains(&("PROW_BEGAN", mark.into_os_string())));
     }
 
     /// An argument that could leave its quotes would be code.
