@@ -9,6 +9,7 @@
 
 mod attempt;
 mod backoff;
+mod clean;
 mod control;
 mod encoding;
 mod environment;

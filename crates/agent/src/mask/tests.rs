@@ -1,9 +1,17 @@
 use super::*;
+use crate::codepage::CodePage;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
 
+fn pages() -> Pages {
+    Pages {
+        oem: CodePage::of(850),
+        ansi: CodePage::of(1252),
+    }
+}
+
 fn patterns(secrets: &[&[u8]]) -> Patterns {
-    Patterns::default()
+    Patterns::new(pages())
         .with(secrets.iter().copied())
         .unwrap_or_default()
 }
@@ -15,9 +23,9 @@ fn masked(secrets: &[&[u8]], text: &[u8]) -> String {
         .map(|size| {
             let (mut masker, mut out) = (Masker::default(), Vec::new());
             for chunk in text.chunks(size) {
-                masker.feed(&patterns, chunk, &mut out);
+                masker.feed(&patterns, chunk, |piece| append(piece, &mut out));
             }
-            masker.finish(&patterns, &mut out);
+            masker.finish(&patterns, |piece| append(piece, &mut out));
             out
         })
         .collect();
@@ -59,6 +67,94 @@ fn a_secret_of_several_lines_is_masked_in_all_forms() {
             assert!(!shown.contains(piece), "{form}: {shown}");
         }
         assert!(shown.contains("***"), "{form}: {shown}");
+    }
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// SE-01: every form in each of the four encodings, also where a form is split between lines and chunks.
+#[test]
+fn every_form_is_masked_in_every_encoding() {
+    let secret = "pässwörd für/alles\nzweite Zeile \"größer\"";
+    let (oem, ansi) = (pages().oem, pages().ansi);
+    type Encode = Box<dyn Fn(&str) -> Vec<u8>>;
+    let encodings: [(&str, Encode); 4] = [
+        ("UTF-8", Box::new(|t| t.as_bytes().to_vec())),
+        ("UTF-16LE", Box::new(utf16)),
+        ("OEM", Box::new(move |t| oem.encode_lossy(t))),
+        ("ANSI", Box::new(move |t| ansi.encode_lossy(t))),
+    ];
+    let forms = |encode: &dyn Fn(&str) -> Vec<u8>| -> Vec<(&str, String)> {
+        vec![
+            ("plain", secret.to_owned()),
+            ("CRLF", secret.replace('\n', "\r\n")),
+            (
+                "prefixed",
+                secret.lines().map(|l| format!("out: {l}\n")).collect(),
+            ),
+            ("json", serde_json::to_string(secret).unwrap()),
+            ("base64", BASE64_STANDARD.encode(encode(secret))),
+            (
+                "base64 of a line",
+                BASE64_STANDARD.encode(encode("pässwörd für/alles")),
+            ),
+        ]
+    };
+    for (printed, print) in &encodings {
+        for (inner, encode) in &encodings {
+            for (form, text) in forms(encode) {
+                let shown = masked(&[secret.as_bytes()], &print(&format!("before {text} after")));
+                let plain = shown.replace('\0', "");
+                for piece in ["ssw", "alles", "zweite", "Zeile", "er\\\""] {
+                    assert!(!plain.contains(piece), "{form} of {inner} as {printed}: {shown}");
+                }
+                assert!(plain.contains("***"), "{form} of {inner} as {printed}: {shown}");
+                assert!(
+                    plain.starts_with("before ") && plain.ends_with(" after"),
+                    "{shown}"
+                );
+                assert!(plain.len() < 60, "{form} of {inner} as {printed}: {shown}");
+            }
+        }
+        for url in [
+            "p%84ssw%94rd%20f%81r%2Falles",
+            "p%e4ssw%f6rd+f%fcr%2falles",
+            "p%C3%A4ssw%C3%B6rd%20f%C3%BCr/alles",
+        ] {
+            let shown = masked(&[secret.as_bytes()], &print(url));
+            assert_eq!(shown.replace('\0', ""), "***", "{url} as {printed}");
+        }
+    }
+}
+
+#[test]
+fn what_a_page_does_not_have_is_masked_as_programs_write_it() {
+    assert_eq!(
+        masked(&["Schlüssel☃漢".as_bytes()], b"a Schl\x81ssel?? b"),
+        "a *** b"
+    );
+    assert_eq!(
+        masked(&["漢字".as_bytes()], b"what?? really??"),
+        "what?? really??"
+    );
+}
+
+#[test]
+fn hidden_bytes_are_told_too_and_nothing_is_lost_between_pieces() {
+    let patterns = patterns(&[b"abcabc", b"cab"]);
+    let text = b"xxabcabcabcyycabz";
+    for size in 1..text.len() {
+        let (mut masker, mut all, mut masks) = (Masker::default(), Vec::new(), 0);
+        let mut tell = |piece: Piece<'_>| match piece {
+            Piece::Shown(bytes) | Piece::Hidden(bytes) => all.extend_from_slice(bytes),
+            Piece::Mask => masks += 1,
+        };
+        text.chunks(size)
+            .for_each(|chunk| masker.feed(&patterns, chunk, &mut tell));
+        masker.finish(&patterns, &mut tell);
+        assert_eq!((all.as_slice(), masks), (&text[..], 2), "chunks of {size}");
     }
 }
 
@@ -107,17 +203,19 @@ fn a_beginning_that_goes_on_differently_is_shown() {
 fn nothing_that_may_begin_a_secret_is_shown_early() {
     let patterns = patterns(&[b"hunter2hunter3"]);
     let (mut masker, mut out) = (Masker::default(), Vec::new());
-    masker.feed(&patterns, b"pw=hunter2", &mut out);
+    masker.feed(&patterns, b"pw=hunter2", |piece| append(piece, &mut out));
     assert_eq!(out, b"pw=");
-    masker.feed(&patterns, b"hunter3", &mut out);
+    masker.feed(&patterns, b"hunter3", |piece| append(piece, &mut out));
     assert_eq!(out, b"pw=***");
 }
 
 #[test]
 fn a_secret_learnt_in_the_middle_of_a_stream_is_masked_from_there() {
     let (mut masker, mut out) = (Masker::default(), Vec::new());
-    masker.feed(&Patterns::default(), b"before ", &mut out);
-    masker.feed(&patterns(&[b"token-1"]), b"token-1 after", &mut out);
+    masker.feed(&Patterns::default(), b"before ", |piece| append(piece, &mut out));
+    masker.feed(&patterns(&[b"token-1"]), b"token-1 after", |piece| {
+        append(piece, &mut out)
+    });
     assert_eq!(out, b"before *** after");
 }
 
@@ -141,9 +239,9 @@ proptest! {
         let text = text.as_bytes();
         let (mut masker, mut out) = (Masker::default(), Vec::new());
         for chunk in text.chunks(size) {
-            masker.feed(&patterns, chunk, &mut out);
+            masker.feed(&patterns, chunk, |piece| append(piece, &mut out));
         }
-        masker.finish(&patterns, &mut out);
+        masker.finish(&patterns, |piece| append(piece, &mut out));
 
         let mut shown = Vec::new();
         let mut until = 0;
@@ -166,7 +264,7 @@ proptest! {
 #[test]
 fn the_masks_of_a_large_secret_take_bounded_memory() {
     let line = |i: usize| format!("{:064}\n", i * 7919);
-    for (lines, most) in [(52, 4 << 20), (100_000, 16 << 20)] {
+    for (lines, most) in [(52, 8 << 20), (100_000, 28 << 20)] {
         let secret: String = (0..lines).map(line).collect();
         let patterns = patterns(&[secret.as_bytes()]);
         let used = patterns.finder.as_ref().map_or(0, AhoCorasick::memory_usage);

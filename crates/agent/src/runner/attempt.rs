@@ -191,7 +191,7 @@ impl<'a> Attempt<'a> {
         })?;
         let ended = self.act(log, spent).await?;
         let silent = log.last_lines().next().is_none();
-        let outcome = self.judge(ended, silent)?;
+        let outcome = self.judge(ended, silent, log)?;
         if let (End::Passed, Some(check)) = (&outcome.end, &self.step.check)
             && self.check(check, log, spent).await? == Verdict::No
         {
@@ -371,7 +371,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// What the end of the step's process means. `silent` if it printed nothing.
-    fn judge(&mut self, ended: Ended, silent: bool) -> Result<Outcome, Cut> {
+    fn judge(&mut self, ended: Ended, silent: bool, log: &mut Log) -> Result<Outcome, Cut> {
         let detached = ended
             .detached
             .iter()
@@ -406,8 +406,15 @@ impl<'a> Attempt<'a> {
         }
         let mut outcome = Outcome::of_exit(exit, class);
         let file = std::fs::read(self.folder.join(OUTPUT)).unwrap_or_default();
-        match outputs::parse(&file, self.run.output_bytes(&self.step.name)) {
-            Ok(found) => {
+        let oem = self.run.masks.pages.oem;
+        match outputs::parse(&file, oem, self.run.output_bytes(&self.step.name)) {
+            Ok((found, written)) => {
+                if let outputs::Written::Console(page) = written {
+                    let page = page.number();
+                    log.note(&format!(
+                        "PROW_OUTPUT is no UTF-8: read in the console's code page {page}"
+                    ));
+                }
                 let masked = found
                     .into_iter()
                     .map(|(name, value)| (name, self.run.masks.text(&value)));

@@ -1,8 +1,9 @@
 //! The files a step leaves values in: `PROW_OUTPUT` and `PROW_MASK`.
 //!
 //! PROW_OUTPUT holds `NAME=value` lines, and blocks `NAME<<END` … `END` for values of several lines. PROW_MASK holds one value a line.
-//! Both are UTF-8, or UTF-16 with a byte order mark; line ends LF or CRLF.
+//! Both are UTF-8, or UTF-16 with a byte order mark, or in the code page of the console, in which cmd writes; line ends LF or CRLF.
 
+use crate::codepage::CodePage;
 use encoding_rs::Encoding;
 use std::collections::BTreeMap;
 
@@ -15,8 +16,10 @@ const MOST: usize = 256;
 /// What is wrong with an output file; users see it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Error {
-    #[error("PROW_OUTPUT is neither UTF-8 nor UTF-16 with a byte order mark")]
-    Encoding,
+    #[error(
+        "PROW_OUTPUT is neither UTF-8, nor UTF-16 with a byte order mark, nor in the console's code page {0}"
+    )]
+    Encoding(u16),
     #[error("PROW_OUTPUT line {0} is neither NAME=value nor NAME<<END")]
     Line(usize),
     #[error(
@@ -39,9 +42,17 @@ pub(super) enum Error {
 
 pub(super) type Outputs = BTreeMap<String, String>;
 
+/// What a file was written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Written {
+    Unicode,
+    /// In the page of consoles, since it was nothing else: a guess, which the log tells.
+    Console(CodePage),
+}
+
 /// Reads an output file; `taken` bytes are used by the task's other steps.
-pub(super) fn parse(bytes: &[u8], taken: usize) -> Result<Outputs, Error> {
-    let text = decode(bytes).ok_or(Error::Encoding)?;
+pub(super) fn parse(bytes: &[u8], oem: CodePage, taken: usize) -> Result<(Outputs, Written), Error> {
+    let (text, written) = decode(bytes, oem).ok_or(Error::Encoding(oem.number()))?;
     let mut outputs = Outputs::new();
     let mut lines = text.lines().enumerate().map(|(i, l)| (i + 1, l));
     while let Some((line, content)) = lines.next() {
@@ -91,7 +102,7 @@ pub(super) fn parse(bytes: &[u8], taken: usize) -> Result<Outputs, Error> {
     if taken + bytes > TASK_LIMIT {
         return too_large("the task", taken + bytes, TASK_LIMIT);
     }
-    Ok(outputs)
+    Ok((outputs, written))
 }
 
 /// Bytes of names and values.
@@ -100,18 +111,22 @@ pub(super) fn size(outputs: &Outputs) -> usize {
 }
 
 /// The values of a mask file; a last line not yet ended counts too.
-pub(super) fn masks(bytes: &[u8]) -> Vec<String> {
-    let text = decode(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
+pub(super) fn masks(bytes: &[u8], oem: CodePage) -> Vec<String> {
+    let decoded = decode(bytes, oem).map(|(text, _)| text);
+    let text = decoded.unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned());
     text.lines()
         .filter(|l| !l.is_empty())
         .map(str::to_owned)
         .collect()
 }
 
-fn decode(bytes: &[u8]) -> Option<String> {
+fn decode(bytes: &[u8], oem: CodePage) -> Option<(String, Written)> {
     let (encoding, mark) = Encoding::for_bom(bytes).unwrap_or((encoding_rs::UTF_8, 0));
-    let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..])?;
-    Some(text.into_owned())
+    match encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..]) {
+        Some(text) => Some((text.into_owned(), Written::Unicode)),
+        None if mark > 0 => None,
+        None => Some((oem.decode(bytes)?, Written::Console(oem))),
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -125,8 +140,17 @@ fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    const UTF8: u32 = 65001;
+
+    fn read(bytes: &[u8]) -> Result<Outputs, Error> {
+        parse(bytes, CodePage::of(UTF8), 0).map(|(outputs, written)| {
+            assert_eq!(written, Written::Unicode);
+            outputs
+        })
+    }
+
     fn pairs(text: &str) -> Result<Vec<(String, String)>, Error> {
-        parse(text.as_bytes(), 0).map(|o| o.into_iter().collect())
+        read(text.as_bytes()).map(|o| o.into_iter().collect())
     }
 
     fn pair(name: &str, value: &str) -> (String, String) {
@@ -152,16 +176,29 @@ mod tests {
             .flat_map(u16::to_le_bytes)
             .collect();
         assert!(
-            matches!(parse(&le, 0), Err(Error::Name { line: 1, .. })),
+            matches!(read(&le), Err(Error::Name { line: 1, .. })),
             "names are ASCII"
         );
         let le: Vec<u8> = "\u{feff}a=漢\r\n"
             .encode_utf16()
             .flat_map(u16::to_le_bytes)
             .collect();
-        assert_eq!(parse(&le, 0).unwrap()["a"], "漢");
-        assert_eq!(parse("\u{feff}a=1".as_bytes(), 0).unwrap()["a"], "1");
-        assert_eq!(parse(b"a=\xff", 0), Err(Error::Encoding));
+        assert_eq!(read(&le).unwrap()["a"], "漢");
+        assert_eq!(read("\u{feff}a=1".as_bytes()).unwrap()["a"], "1");
+        assert_eq!(read(b"a=\xff"), Err(Error::Encoding(65001)));
+    }
+
+    /// What `cmd` appends with `echo >>` is in the page of its console.
+    #[test]
+    fn what_is_no_unicode_is_read_in_the_page_of_consoles_and_told() {
+        let oem = CodePage::of(850);
+        let (outputs, written) = parse(b"a=gr\x94\xe1e\r\n", oem, 0).unwrap();
+        assert_eq!(outputs["a"], "größe");
+        assert_eq!(written, Written::Console(oem));
+        let (outputs, written) = parse("a=größe".as_bytes(), oem, 0).unwrap();
+        assert_eq!((outputs["a"].as_str(), written), ("größe", Written::Unicode));
+        let broken = [0xFF, 0xFE, b'a', 0, b'='];
+        assert_eq!(parse(&broken, oem, 0), Err(Error::Encoding(850)));
     }
 
     #[test]
@@ -181,15 +218,17 @@ mod tests {
     #[test]
     fn limits_hold_for_the_step_and_for_the_task() {
         let fits = format!("a={}", "x".repeat(STEP_LIMIT - 1));
-        assert!(parse(fits.as_bytes(), 0).is_ok());
-        assert!(parse(fits.as_bytes(), TASK_LIMIT - STEP_LIMIT + 1).is_err());
-        assert!(parse(format!("{fits}x").as_bytes(), 0).is_err());
+        let of = |text: &str, taken| parse(text.as_bytes(), CodePage::of(UTF8), taken);
+        assert!(of(&fits, 0).is_ok());
+        assert!(of(&fits, TASK_LIMIT - STEP_LIMIT + 1).is_err());
+        assert!(of(&format!("{fits}x"), 0).is_err());
         let many: String = (0..257).map(|i| format!("a{i}=\n")).collect();
         assert_eq!(pairs(&many), Err(Error::TooMany(257)));
     }
 
     #[test]
     fn a_mask_counts_before_its_line_ends() {
-        assert_eq!(masks(b"one\r\n\ntw"), ["one", "tw"]);
+        assert_eq!(masks(b"one\r\n\ntw", CodePage::of(850)), ["one", "tw"]);
+        assert_eq!(masks(b"gr\x94\xe1e\n", CodePage::of(850)), ["größe"]);
     }
 }

@@ -1,12 +1,13 @@
-//! From a step's pipes to its log: decode, mask, cut into lines.
+//! From a step's pipes to its log: mask, decode, cut into lines.
 //!
 //! A pipe may stay open after the step's process ended, held by something it left behind, so the end of a step does not wait for the
 //! end of its pipes: it waits until they have been quiet for a moment, which also takes every byte a quick program wrote (IO-01).
 
-use super::{encoding::Decoder, link::Link, outputs};
+use super::{clean::Cleaner, link::Link, outputs};
 use crate::{
+    codepage::Pages,
     crilog::{Log, Stream},
-    mask::{Masker, Patterns},
+    mask::Patterns,
     platform::{Output, Started},
 };
 use api::step::OutputEncoding;
@@ -33,16 +34,30 @@ const LONGEST_DRAIN: Duration = Duration::from_secs(3);
 const CHUNK: usize = 64 << 10;
 
 /// The masks of a task: they grow while it runs and serve all its steps.
-#[derive(Clone, Default)]
-pub(super) struct Masks(Arc<Mutex<Arc<Patterns>>>);
+#[derive(Clone)]
+pub(super) struct Masks {
+    patterns: Arc<Mutex<Arc<Patterns>>>,
+    pub pages: Pages,
+}
 
 impl Masks {
+    /// No secrets yet, of a host with these code pages.
+    pub fn new(pages: Pages) -> Self {
+        Self {
+            patterns: Arc::new(Mutex::new(Arc::new(Patterns::new(pages)))),
+            pages,
+        }
+    }
+
     pub fn now(&self) -> Arc<Patterns> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.patterns
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub fn add<'a>(&self, secrets: impl IntoIterator<Item = &'a [u8]>) {
-        let mut patterns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut patterns = self.patterns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(more) = patterns.with(secrets) {
             *patterns = Arc::new(more);
         }
@@ -68,8 +83,7 @@ pub(super) enum Command {
 struct Source {
     pipe: Output,
     stream: Stream,
-    decoder: Decoder,
-    masker: Masker,
+    cleaner: Cleaner,
     open: bool,
 }
 
@@ -184,8 +198,7 @@ impl<'a> Pump<'a> {
             self.sources.push(Source {
                 pipe,
                 stream,
-                decoder: Decoder::new(self.encoding),
-                masker: Masker::default(),
+                cleaner: Cleaner::new(self.encoding, self.masks.pages.oem),
                 open: true,
             });
         }
@@ -193,37 +206,27 @@ impl<'a> Pump<'a> {
 
     fn take(&mut self, index: usize, bytes: &[u8]) {
         self.mask_file.look(&self.masks);
-        let mut text = Vec::with_capacity(bytes.len());
-        self.sources[index].decoder.feed(bytes, &mut text);
-        self.write(index, &text, false);
+        self.write(index, |cleaner, patterns, out| cleaner.feed(patterns, bytes, out));
     }
 
-    fn write(&mut self, index: usize, text: &[u8], last: bool) {
+    fn write(&mut self, index: usize, clean: impl FnOnce(&mut Cleaner, &Patterns, &mut Vec<u8>)) {
         let source = &mut self.sources[index];
-        let patterns = self.masks.now();
-        let mut safe = Vec::with_capacity(text.len());
-        source.masker.feed(&patterns, text, &mut safe);
-        if last {
-            source.masker.finish(&patterns, &mut safe);
-        }
+        let mut safe = Vec::new();
+        clean(&mut source.cleaner, &self.masks.now(), &mut safe);
         self.log.write(source.stream, &safe);
     }
 
     fn end(&mut self, index: usize) {
         if std::mem::take(&mut self.sources[index].open) {
             self.mask_file.look(&self.masks);
-            let mut text = Vec::new();
-            self.sources[index].decoder.finish(&mut text);
-            self.write(index, &text, true);
+            self.write(index, Cleaner::finish);
         }
     }
 
     /// Shows lines that have not ended; what may be the beginning of a secret stays hidden.
     fn show(&mut self) {
         for index in 0..self.sources.len() {
-            let mut text = Vec::new();
-            self.sources[index].decoder.decide(&mut text);
-            self.write(index, &text, false);
+            self.write(index, Cleaner::decide);
         }
         if self.log.has_unseen() {
             self.log.flush();
@@ -275,7 +278,7 @@ impl MaskFile {
             && let Ok(bytes) = std::fs::read(&self.path)
         {
             self.seen = size;
-            let values = outputs::masks(&bytes);
+            let values = outputs::masks(&bytes, masks.pages.oem);
             masks.add(values.iter().map(String::as_bytes));
         }
     }

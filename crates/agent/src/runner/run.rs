@@ -165,7 +165,7 @@ impl Run {
             control,
             link,
             containment,
-            masks: Masks::default(),
+            masks: Masks::new(platform::code_pages()),
             environment: platform::base_environment(),
             fqdn: platform::fqdn(),
             status: status_from_journal(&records),
