@@ -8,7 +8,7 @@ ROUNDS ?= 2
 export ROUNDS
 
 help: ## List these targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build prow, prow-agent and prow-bench for use, into target/release
 	cargo build --release --locked -p prow -p prow-agent -p prow-bench
@@ -27,6 +27,9 @@ windows: ## Build prow-agent.exe and prow.exe into target/windows
 
 test-windows: ## The Windows build's suites under Wine
 	@scripts/windows/test
+
+test-windows-host: ## The same suites on a Windows machine
+	@scripts/windows/test-host
 
 soak: ## The crash and chaos suites at full length; ROUNDS=n to choose
 	@ROUNDS=$(if $(filter command line environment,$(origin ROUNDS)),$(ROUNDS),100) scripts/soak
