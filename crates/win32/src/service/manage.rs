@@ -270,6 +270,7 @@ impl Service {
             if status.state == state || Instant::now() >= end {
                 return Ok(status);
             }
+            #[allow(clippy::disallowed_methods)] // NotifyServiceStatusChange needs an alertable thread, and Wine has none of it
             std::thread::sleep(LOOK);
         }
     }
