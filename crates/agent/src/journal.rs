@@ -6,7 +6,7 @@
 
 mod records;
 
-pub use records::{AgentRecord, List, RunRecord, StepResult, VERSION};
+pub use records::{AgentRecord, List, Restart, RunRecord, StepResult, VERSION};
 
 use crate::platform;
 use api::clock::Clock;

@@ -6,6 +6,7 @@
 #[cfg(any(windows, test))]
 mod batch;
 mod launch;
+mod reboot;
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
@@ -26,3 +27,4 @@ pub struct RebootMark {
 
 pub use imp::*;
 pub use launch::{Exit, Launch, Limits, Process, Usage};
+pub use reboot::{Ordered, boot_id, is_shutting_down, order_reboot};

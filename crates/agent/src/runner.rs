@@ -18,6 +18,7 @@ mod identity;
 mod link;
 mod outputs;
 mod pump;
+mod reboot;
 mod run;
 mod scope;
 mod shell;
@@ -30,4 +31,6 @@ mod walk;
 pub use identity::Identity;
 pub use run::{Error, run};
 pub use spawn::{Options, Recover, Spawned, forbid, spawn};
-pub use status::{has_begun, phase_when_stopped, status_from_journal, status_when_lost};
+pub use status::{
+    awaited_restart, has_begun, phase_when_stopped, restarting_step, status_from_journal, status_when_lost,
+};

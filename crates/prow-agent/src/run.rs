@@ -75,6 +75,7 @@ impl Run {
             max_log_size: self.max_log_size.map(api::quantity::Quantity),
             min_free_disk: self.min_free_disk.map(api::quantity::Quantity),
             run_as: None,
+            allow_reboot: None,
         };
         let program = std::env::current_exe().context("cannot find this program")?;
         let file = Written::load(&self.data_dir)?;

@@ -21,6 +21,7 @@ pub mod process;
 pub mod registry;
 pub mod security;
 pub mod service;
+pub mod shutdown;
 pub mod spawn;
 pub mod system;
 pub mod version;

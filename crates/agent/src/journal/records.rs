@@ -5,6 +5,7 @@ use api::{
     step::ExitClass,
     task::{RollbackOutcome, StepStatus, Stop, TaskPhase},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -39,8 +40,16 @@ pub enum AgentRecord {
     },
     /// The host announced its shutdown.
     ShutdownSeen,
-    /// A restart of the host was ordered.
-    RebootAsked,
+    /// A restart of the host is about to be ordered, or is under way by itself and waited for from now on.
+    RebootAsked {
+        /// When, by the server's clock: that of the host may be another after the boot.
+        since: MicroTime,
+    },
+    /// The host is back from a restart, and the work may go on: the server had the Task as Rebooting still.
+    Returned {
+        /// Boot id of the host.
+        boot_id: String,
+    },
     /// A status was acknowledged by the API.
     Reported {
         /// The phase it told.
@@ -81,6 +90,20 @@ pub struct StepResult {
     pub class: Option<ExitClass>,
 }
 
+/// A restart of the host that work waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Restart {
+    /// The step that wants it.
+    pub step: String,
+    /// In which boot.
+    pub boot_id: String,
+    /// Whether it is under way already: then nobody orders another.
+    pub under_way: bool,
+    /// How much of the task's time is used up, in milliseconds.
+    pub worked_millis: u64,
+}
+
 /// What the runner did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "camelCase", rename_all_fields = "camelCase")]
@@ -110,6 +133,9 @@ pub enum RunRecord {
         name: String,
         /// Which try, from 1.
         attempt: i32,
+        /// Whether it restarts the host by itself: cut off by a restart, it did what it should.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        restarts_host: bool,
     },
     /// A try of a step failed and another follows.
     StepRetried {
@@ -134,6 +160,15 @@ pub enum RunRecord {
         /// How.
         result: Box<StepResult>,
     },
+    /// The work goes on after a restart of the host; this runner ends. Forced to the disk before anybody orders the restart.
+    RebootRequested(Restart),
+    /// The host is back from the restart, and this runner goes on once it is ready.
+    Resumed {
+        /// Boot id of the host.
+        boot_id: String,
+    },
+    /// `readyCheck` says that the host is ready.
+    HostReady,
     /// The work was asked to stop, or ran out of time.
     StopSeen {
         /// Why and how.

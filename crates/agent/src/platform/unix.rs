@@ -11,6 +11,7 @@ mod host;
 mod proc;
 mod process;
 mod reaper;
+mod reboot;
 mod requests;
 mod survivors;
 
@@ -31,5 +32,6 @@ pub use host::{
     code_pages, find_program, find_shell, host_name, same_variable, start_hint, variable,
 };
 pub use process::{Detached, created, detach_from_session, image, never_began, start_detached};
+pub use reboot::order_reboot;
 pub use requests::end_requests;
 pub use survivors::{end_survivors, survivors, tree_gone};

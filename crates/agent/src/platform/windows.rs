@@ -12,6 +12,7 @@ mod host;
 mod pending;
 mod process;
 mod programs;
+mod reboot;
 mod requests;
 mod signal;
 mod survivors;
@@ -39,6 +40,7 @@ pub use process::{
     Detached, RUNNERS_DIE, created, detach_from_session, end_process, image, runners_survive, start_detached,
 };
 pub use programs::{check_folder, find_program, find_shell};
+pub use reboot::order_reboot;
 pub use requests::end_requests;
 pub use signal::{Ask, send_signal};
 pub use survivors::{end_survivors, survivors, tree_gone};

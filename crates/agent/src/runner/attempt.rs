@@ -1,12 +1,13 @@
 //! One try of a step: check, values, mounts, the process itself, its outputs, the check again.
 
 mod launch;
+mod ready;
 
 use super::{
     environment::{Secrets, Unusable},
     exec::{Ended, Execution, execute},
     link::Answer,
-    outputs,
+    outputs, reboot,
     run::{Error, Run},
     shell::{self, Purpose},
     step::{End, Failure},
@@ -21,7 +22,7 @@ use crate::{
 use api::{
     exit_code,
     job::Mode,
-    step::{ExitClass, Step},
+    step::{ExitClass, RebootPolicy, Step, StopSignal},
     task::StepPhase,
 };
 use launch::What;
@@ -188,11 +189,13 @@ impl<'a> Attempt<'a> {
             place: self.place,
             name: self.step.name.clone(),
             attempt: self.number,
+            restarts_host: reboot::policy(self.list, self.step) == RebootPolicy::SelfInitiated,
         })?;
         let ended = self.act(log, spent).await?;
         let silent = log.last_lines().next().is_none();
         let outcome = self.judge(ended, silent, log)?;
         if let (End::Passed, Some(check)) = (&outcome.end, &self.step.check)
+            && !reboot::is_wanted(self.list, self.step, &outcome) // then it is asked after the restart
             && self.check(check, log, spent).await? == Verdict::No
         {
             let message = "the step ran, and the check still says that the host is not as desired".to_owned();
@@ -220,9 +223,20 @@ impl<'a> Attempt<'a> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let answer = tokio::select! {
-            answer = self.run.link.ask(&self.step.name, wanted) => answer,
-            halt = self.run.control.halted(self.end) => return Err(Outcome::halted(halt).into()),
+        let answer = loop {
+            let answer = tokio::select! {
+                answer = self.run.link.ask(&self.step.name, wanted.clone()) => answer,
+                halt = self.run.control.halted(self.end) => return Err(Outcome::halted(halt).into()),
+            };
+            // what serves them may start later than this host
+            let patient = self
+                .run
+                .resumed
+                .as_ref()
+                .is_some_and(|r| Instant::now() < r.until);
+            if !(patient && matches!(answer, Answer::Missing { .. })) {
+                break answer;
+            }
         };
         match answer {
             Answer::Values { secrets, config_maps } => {
@@ -314,14 +328,17 @@ impl<'a> Attempt<'a> {
             return Err(Outcome::halted(halt).into());
         }
         let refused = |e: std::io::Error| Outcome::failed("StartFailed", format!("resources.limits: {e}"));
-        let group = self.run.containment.group(self.limits()).map_err(refused)?;
+        let mut group = self.run.containment.group(self.limits()).map_err(refused)?;
+        let own = self.step.stop_signal;
+        let signal = own.unwrap_or_else(|| shell::default_stop_signal(shell));
+        if signal == StopSignal::Close {
+            let refused = |e| Outcome::failed("StartFailed", format!("no desktop for its windows: {e}"));
+            group = group.with_windows().map_err(refused)?;
+        }
         let program = launch.program.display().to_string();
         let execution = Execution {
             launch,
-            signal: self
-                .step
-                .stop_signal
-                .unwrap_or_else(|| shell::default_stop_signal(shell)),
+            signal,
             ends_when_asked: shell::goes_on_when_asked(shell),
             pre_stop,
             encoding: self.step.output_encoding.unwrap_or_default(),

@@ -129,6 +129,11 @@ impl Control {
         self.end = Instant::now() + limit;
     }
 
+    /// The part that runs has so much time left from now on.
+    pub fn go_on(&mut self, left: Duration) {
+        self.end = Instant::now() + left;
+    }
+
     /// Whether what runs must end, also by a limit of its own.
     pub fn halt(&self, own_end: Option<Instant>) -> Option<Halt> {
         let now = Instant::now();

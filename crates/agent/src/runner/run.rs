@@ -6,11 +6,12 @@ use super::{
     link::Link,
     outputs,
     pump::Masks,
+    reboot::Resumed,
     status::{has_begun, status_from_journal},
-    walk,
+    walk::{self, Walked},
 };
 use crate::{
-    journal::{self, Entry, RunRecord, Writer},
+    journal::{self, Entry, Restart, RunRecord, Writer},
     layout::{self, TaskDir},
     platform::{self, Containment, Process},
 };
@@ -22,6 +23,7 @@ use api::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use std::{collections::BTreeMap, ffi::OsString, fs::File, io, path::Path, sync::Arc, time::Duration};
+use tokio::time::Instant;
 
 /// Room kept on the disk for the journal: outputs and status of a task fit in.
 const RESERVED: u64 = 512 << 10;
@@ -72,11 +74,14 @@ pub fn run(folder: &Path) -> Result<(), Error> {
         let task = TaskDir::of(folder)?;
         let lock = hold(&task).await?;
         let mut run = Run::take(task, lock, Arc::new(SystemClock)).await?;
-        let finish = match run.unreadable.take() {
-            Some(message) => walk::Finish::failed("WorkUnreadable", message),
+        let walked = match run.unreadable.take() {
+            Some(message) => Walked::Finished(walk::Finish::failed("WorkUnreadable", message)),
             None => walk::walk(&mut run).await?,
         };
-        run.finish(finish).await
+        match walked {
+            Walked::Finished(finish) => run.finish(finish).await,
+            Walked::Restart { step, under_way } => run.suspend(step, under_way).await,
+        }
     })
 }
 
@@ -109,6 +114,10 @@ pub(super) struct Run {
     pub fqdn: String,
     /// What is known of the task so far.
     pub status: TaskStatus,
+    /// Set after a restart of the host.
+    pub resumed: Option<Resumed>,
+    begun: Instant,
+    worked_before: Duration,
     journal: Writer<RunRecord>,
     unreadable: Option<String>,
     _lock: File,
@@ -122,8 +131,14 @@ impl Run {
             .iter()
             .any(|e| matches!(e.record, RunRecord::Recovering { .. }));
         let over = recovered || status_from_journal(&records).phase.is_terminal();
+        let boot_id = platform::boot_id().map_err(system("reading the boot id"))?;
+        let goes_on = options
+            .resume
+            .then(|| super::reboot::going_on(&records, &boot_id))
+            .flatten();
         match (&options.recover, has_begun(&records)) {
-            (None, true) => return Err(Error::RanBefore),
+            (None, true) if goes_on.is_none() => return Err(Error::RanBefore),
+            (None, false) if options.resume => return Err(Error::NothingToRecover),
             (Some(_), begun) if !begun || over => return Err(Error::NothingToRecover),
             _ => {}
         }
@@ -145,6 +160,9 @@ impl Run {
                 message: recover.message.clone(),
             })?;
         }
+        if let Some(goes_on) = &goes_on {
+            goes_on.note(&mut journal, &boot_id)?;
+        }
         let records = journal::read(&dir.run_journal())?;
         let (task, spec, unreadable) = match read_work(&dir) {
             Ok((task, spec)) => (task, spec, None),
@@ -155,6 +173,11 @@ impl Run {
             ),
         };
         let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
+        let resumed = goes_on
+            .as_ref()
+            .map(|goes_on| Resumed::after(&goes_on.restart, &spec));
+        let worked_before =
+            goes_on.map_or(Duration::ZERO, |g| Duration::from_millis(g.restart.worked_millis));
         let control = Control::new(
             orders,
             task.spec.fence_seconds.map(seconds),
@@ -169,6 +192,9 @@ impl Run {
             environment: platform::base_environment(),
             fqdn: platform::fqdn(),
             status: status_from_journal(&records),
+            resumed,
+            begun: Instant::now(),
+            worked_before,
             dir,
             task,
             spec,
@@ -202,6 +228,36 @@ impl Run {
     pub fn output_bytes(&self, but: &str) -> usize {
         let others = self.status.steps.iter().filter(|s| s.name != but);
         others.map(|s| outputs::size(&s.outputs)).sum()
+    }
+
+    /// How much of the task's time is left; that of a restart does not count.
+    pub fn time_left(&self) -> Duration {
+        let limit = Duration::from_secs(self.spec.task_timeout_seconds.unsigned_abs());
+        limit.saturating_sub(self.worked_before)
+    }
+
+    /// The host is ready: from now on time counts again.
+    pub fn go_on(&mut self) {
+        self.begun = Instant::now();
+        self.control.go_on(self.time_left());
+    }
+
+    /// Ends what still lives and leaves word that the work goes on after a restart of the host. The workspace stays.
+    async fn suspend(mut self, step: String, under_way: bool) -> Result<(), Error> {
+        let left = self.containment.rest().end(super::exec::ABANDON_AFTER).await;
+        if !left.is_empty() {
+            tracing::warn!(?left, "these processes do not end; the restart will end them");
+        }
+        let worked = self.worked_before + self.begun.elapsed();
+        self.record(&RunRecord::RebootRequested(Restart {
+            step,
+            boot_id: platform::boot_id().map_err(system("reading the boot id"))?,
+            under_way,
+            worked_millis: u64::try_from(worked.as_millis()).unwrap_or(u64::MAX),
+        }))?;
+        self.journal.sync()?;
+        self.journal.release();
+        Ok(())
     }
 
     /// Ends what still lives, clears up, and writes the last record.

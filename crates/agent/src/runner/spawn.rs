@@ -5,6 +5,7 @@ use crate::{
     layout::TaskDir,
     platform::{self, Detached},
 };
+use api::task::TaskPhase;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ffi::OsStr, fs::OpenOptions, io, path::Path, process::ExitStatus};
 use tokio::task::JoinHandle;
@@ -24,16 +25,21 @@ pub struct Options {
     /// Labels of the node, for expressions.
     #[serde(default)]
     pub node_labels: BTreeMap<String, String>,
-    /// Set when an earlier runner died: the steps are over, only rollback and finally run.
+    /// Set when the host is back from a restart that the work asked for: it goes on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resume: bool,
+    /// Set when an earlier runner ended without an end of the work: the steps are over, only rollback and finally run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recover: Option<Recover>,
 }
 
-/// Why an earlier run ended.
+/// How the work ended of which only rollback and finally are left.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Recover {
-    /// RunnerLost, HostRebooted or HostCrashed.
+    /// Failed, or Cancelled where it was stopped.
+    pub phase: TaskPhase,
+    /// A stable code such as RunnerLost or HostCrashed.
     pub reason: String,
     /// The same in a sentence.
     pub message: String,
@@ -50,6 +56,7 @@ impl Default for Options {
             renewed_at: platform::boot_nanos(),
             control_groups: true,
             node_labels: BTreeMap::new(),
+            resume: false,
             recover: None,
         }
     }

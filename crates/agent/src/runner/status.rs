@@ -1,12 +1,37 @@
 //! From the runner's journal to the Task's status.
 
-use crate::journal::{Entry, List, RunRecord};
+use crate::journal::{Entry, List, Restart, RunRecord};
 use api::task::{RollbackOutcome, SYSTEM_ENDS, StepPhase, StepStatus, TaskPhase, TaskStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 
 /// Whether a runner ever took the task: a journal without a whole record means that nothing was started.
 pub fn has_begun(records: &[Entry<RunRecord>]) -> bool {
     !records.is_empty()
+}
+
+/// The restart of the host that a run waits for.
+pub fn awaited_restart(records: &[Entry<RunRecord>]) -> Option<&Restart> {
+    records.iter().rev().find_map(|entry| match &entry.record {
+        RunRecord::RebootRequested(restart) => Some(Some(restart)),
+        RunRecord::Resumed { .. } | RunRecord::Recovering { .. } | RunRecord::Finished { .. } => Some(None),
+        _ => None,
+    })?
+}
+
+/// The record of a running step that restarts the host by itself, where the run was cut off in it.
+pub fn restarting_step(records: &[Entry<RunRecord>]) -> Option<&Entry<RunRecord>> {
+    let last = records
+        .iter()
+        .rev()
+        .find(|e| !matches!(&e.record, RunRecord::RunnerStarted { .. }))?;
+    matches!(
+        last.record,
+        RunRecord::StepStarted {
+            restarts_host: true,
+            ..
+        }
+    )
+    .then_some(last)
 }
 
 /// How a task ends whose work was stopped for this reason.
@@ -90,6 +115,21 @@ pub(super) fn apply(status: &mut TaskStatus, record: &RunRecord, at: &MicroTime)
         RunRecord::StepEnded { result, .. } => {
             running(status);
             *step(status, &result.status.name) = result.status.clone();
+        }
+        RunRecord::RebootRequested(restart) => {
+            status.phase = TaskPhase::Rebooting;
+            status.reboots += 1;
+            status.message = match restart.under_way {
+                true => format!("step \"{}\" restarts the host", restart.step),
+                false => format!("step \"{}\" asked for a restart of the host", restart.step),
+            };
+        }
+        RunRecord::Resumed { .. } => {
+            status.message = "the host is back from its restart; waiting until it is ready".into();
+        }
+        RunRecord::HostReady => {
+            status.phase = TaskPhase::Running;
+            status.message.clear();
         }
         RunRecord::RollbackEnded { outcome } => status.rollback = Some(*outcome),
         RunRecord::Recovering { reason, message } => {

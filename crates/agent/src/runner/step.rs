@@ -4,6 +4,7 @@ use super::{
     attempt::{self, Attempt, Outcome},
     backoff,
     control::{Cause, Halt},
+    reboot,
     run::{Error, Run},
     scope,
 };
@@ -15,7 +16,7 @@ use crate::{
 use api::{
     exit_code, expr,
     retry::RetryOn,
-    step::{ExitClass, Reboot, RebootPolicy, Step},
+    step::{ExitClass, Step},
     task::{StepPhase, StepStatus},
 };
 
@@ -27,6 +28,11 @@ const MESSAGE: usize = 4000;
 pub(super) enum End {
     /// The next step may run.
     Passed,
+    /// The host is to be restarted before the work goes on.
+    Restart {
+        /// Whether that is under way already.
+        under_way: bool,
+    },
     /// The task does not apply here.
     NotApplicable,
     Failed(Failure),
@@ -54,7 +60,11 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
         None => tries(run, list, place, step, &mut log, &mut spent, &mut tried).await?,
         Some(outcome) => outcome,
     };
-    let shown = if matches!(outcome.end, End::Passed | End::NotApplicable) {
+    let outcome = reboot::after(run, list, step, outcome);
+    let shown = if matches!(
+        outcome.end,
+        End::Passed | End::NotApplicable | End::Restart { .. }
+    ) {
         None
     } else {
         log.as_ref()
@@ -79,7 +89,8 @@ pub(super) async fn run(run: &mut Run, list: List, place: usize, step: &Step) ->
             finished_at: Some(run.now()),
             outputs: outcome.outputs,
             log_bytes,
-            peak_memory_bytes: ran.then(|| i64::try_from(spent.peak_memory).unwrap_or(i64::MAX)),
+            peak_memory_bytes: (ran && spent.peak_memory > 0)
+                .then(|| i64::try_from(spent.peak_memory).unwrap_or(i64::MAX)),
             cpu_seconds: ran.then_some(spent.cpu.as_secs_f64()),
             detached: outcome.detached,
         },
@@ -158,7 +169,6 @@ async fn tries(
 
 /// A field of a step this agent cannot honour.
 pub(super) fn unsupported(step: &Step) -> Option<&'static str> {
-    let reboots = |r: &Reboot| r.policy != RebootPolicy::Never;
     let store = |v: &api::data::EnvVar| v.value_from.as_ref().is_some_and(|f| f.store_ref.is_some());
     [
         (step.script_file.is_some(), "scriptFile"),
@@ -166,7 +176,6 @@ pub(super) fn unsupported(step: &Step) -> Option<&'static str> {
         (step.security_context.is_some(), "securityContext"),
         (step.execution_policy.is_some(), "executionPolicy"),
         (step.native_errors.is_some(), "nativeErrors"),
-        (step.reboot.as_ref().is_some_and(reboots), "reboot"),
         (!step.artifacts.is_empty(), "artifacts"),
         (
             step.mounts
@@ -257,7 +266,7 @@ impl Outcome {
             ExitClass::Success => Self::passed(StepPhase::Succeeded, "", String::new()),
             ExitClass::Warning => Self::passed(StepPhase::Succeeded, "Warning", code),
             ExitClass::Reboot => {
-                let message = format!("{code}: the host wants a restart; reboot.policy is Never");
+                let message = format!("{code}: the host wants a restart");
                 Self::passed(StepPhase::Succeeded, "PendingReboot", message)
             }
             ExitClass::Skip => Self {

@@ -2,7 +2,7 @@
 
 use super::{
     control::{Halt, Part},
-    outputs,
+    outputs, reboot,
     run::{Error, Run},
     scope,
     step::{self, End},
@@ -52,7 +52,7 @@ impl Finish {
         Self::new(TaskPhase::Failed, reason, message)
     }
 
-    fn halted(halt: &Halt) -> Self {
+    pub fn halted(halt: &Halt) -> Self {
         Self {
             ends_all: halt.ends_all(),
             ..Self::new(halt.phase(), &halt.reason, halt.message.clone())
@@ -60,22 +60,44 @@ impl Finish {
     }
 }
 
-/// Runs the task to its end.
-pub(super) async fn walk(run: &mut Run) -> Result<Finish, Error> {
+/// How far a walk came.
+pub(super) enum Walked {
+    /// To the end.
+    Finished(Finish),
+    /// To a restart of the host.
+    Restart {
+        /// The step that wants it.
+        step: String,
+        /// Whether it is under way already.
+        under_way: bool,
+    },
+}
+
+impl From<Finish> for Walked {
+    fn from(finish: Finish) -> Self {
+        Self::Finished(finish)
+    }
+}
+
+/// Runs the task to its end, or to a restart of the host.
+pub(super) async fn walk(run: &mut Run) -> Result<Walked, Error> {
     if let Some(message) = unsupported(run) {
-        return Ok(Finish::failed("Unsupported", message));
+        return Ok(Finish::failed("Unsupported", message).into());
     }
     if let Err(message) = make_room(run) {
-        return Ok(Finish::failed("StartFailed", message));
+        return Ok(Finish::failed("StartFailed", message).into());
     }
     let recover = run.options.recover.clone();
-    let mut finish = match &recover {
-        Some(recover) => Finish::failed(&recover.reason, recover.message.clone()),
+    let walked = match recover {
+        Some(recover) => Finish::new(recover.phase, &recover.reason, recover.message).into(),
         None => work(run).await?,
+    };
+    let Walked::Finished(mut finish) = walked else {
+        return Ok(walked);
     };
     finish.ends_all |= run.control.halt(None).is_some_and(|halt| halt.ends_all());
     if finish.ends_all {
-        return Ok(finish);
+        return Ok(finish.into());
     }
     if matches!(finish.phase, TaskPhase::Failed | TaskPhase::Cancelled) && run.status.started_steps {
         finish.ends_all |= rollback(run).await?;
@@ -86,16 +108,29 @@ pub(super) async fn walk(run: &mut Run) -> Result<Finish, Error> {
     if finish.phase == TaskPhase::Succeeded {
         job_outputs(run, &mut finish);
     }
-    Ok(finish)
+    Ok(finish.into())
 }
 
-async fn work(run: &mut Run) -> Result<Finish, Error> {
+async fn work(run: &mut Run) -> Result<Walked, Error> {
+    let first = match reboot::resume(run).await? {
+        Ok(first) => first,
+        Err(finish) => return Ok(finish.into()),
+    };
     for (list, place, step) in lists(run, &[List::Preflight, List::Steps]) {
+        if place < first {
+            continue; // before the restart of the host
+        }
         match next(run, list, place, &step).await? {
             End::Passed => {}
+            End::Restart { under_way } => {
+                return Ok(Walked::Restart {
+                    step: step.name,
+                    under_way,
+                });
+            }
             End::NotApplicable => {
                 let message = format!("step \"{}\" says that there is nothing to do here", step.name);
-                return Ok(Finish::new(TaskPhase::Skipped, "SkipCode", message));
+                return Ok(Finish::new(TaskPhase::Skipped, "SkipCode", message).into());
             }
             End::Failed(failure) if step.on_error == OnError::Continue && !failure.abandoned => {}
             End::Failed(failure) => {
@@ -106,15 +141,16 @@ async fn work(run: &mut Run) -> Result<Finish, Error> {
                         &failure.reason,
                         format!("step \"{}\": {}", step.name, failure.message),
                     )
-                });
+                }
+                .into());
             }
             End::Halted(halt) => {
                 note_stop(run, &halt)?;
-                return Ok(Finish::halted(&halt));
+                return Ok(Finish::halted(&halt).into());
             }
         }
     }
-    Ok(Finish::new(TaskPhase::Succeeded, "", String::new()))
+    Ok(Finish::new(TaskPhase::Succeeded, "", String::new()).into())
 }
 
 /// Runs a step, unless it is time to stop.
@@ -139,7 +175,7 @@ async fn rollback(run: &mut Run) -> Result<bool, Error> {
             break;
         }
         match next(run, list, place, &step).await? {
-            End::Passed | End::NotApplicable => {}
+            End::Passed | End::NotApplicable | End::Restart { .. } => {}
             End::Failed(_) if step.on_error == OnError::Continue => {}
             End::Failed(_) => {
                 outcome = RollbackOutcome::Failed;
@@ -164,7 +200,7 @@ async fn finally(run: &mut Run, finish: &mut Finish) -> Result<(), Error> {
             continue; // an earlier runner came to it
         }
         let message = match next(run, list, place, &step).await? {
-            End::Passed | End::NotApplicable => continue,
+            End::Passed | End::NotApplicable | End::Restart { .. } => continue,
             End::Failed(_) if step.on_error == OnError::Continue => continue,
             End::Failed(failure) => failure.message,
             End::Halted(halt) => {

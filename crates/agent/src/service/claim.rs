@@ -43,6 +43,11 @@ pub enum Step {
     Claim,
     /// Claimed → Running, of a claim of ours that was never started.
     Resume,
+    /// Running or Rebooting → Rebooting, by work of ours that goes on after a restart of the host.
+    Return {
+        /// How many restarts it has asked for by now.
+        reboots: i32,
+    },
 }
 
 /// Claims Tasks of one namespace.
@@ -129,6 +134,14 @@ impl Claimer<'_> {
                 "metadata": {"resourceVersion": version},
                 "status": {"phase": TaskPhase::Running},
             }),
+            Step::Return { reboots } => json!({
+                "metadata": {"resourceVersion": version},
+                "status": {
+                    "phase": TaskPhase::Rebooting,
+                    "reboots": reboots,
+                    "message": format!("the host is back from its restart, in boot {}", self.home.boot_id),
+                },
+            }),
         }
     }
 
@@ -136,6 +149,10 @@ impl Claimer<'_> {
         match step {
             Step::Claim => task.phase().is_bound() && !is_withdrawn(task),
             Step::Resume => task.phase() == TaskPhase::Claimed && self.is_ours(task),
+            Step::Return { .. } => {
+                matches!(task.phase(), TaskPhase::Running | TaskPhase::Rebooting)
+                    && self.is_of_this_folder(task)
+            }
         }
     }
 
@@ -147,6 +164,8 @@ impl Claimer<'_> {
                     && self.is_ours(task)
             }
             Step::Resume => task.phase() == TaskPhase::Running && self.is_ours(task),
+            // whose word it is cannot be told from a Task that waits for its restart: it is said again
+            Step::Return { .. } => false,
         }
     }
 
@@ -154,6 +173,10 @@ impl Claimer<'_> {
         claim_of(task).is_some_and(|claim| {
             claim.agent_instance == self.home.instance && claim.boot_id == self.home.boot_id
         })
+    }
+
+    fn is_of_this_folder(&self, task: &Task) -> bool {
+        claim_of(task).is_some_and(|claim| claim.agent_instance == self.home.instance)
     }
 
     /// Reads a Task until the server answers; `None` where it is gone or another has its name.

@@ -5,13 +5,14 @@
 
 mod claiming;
 mod ending;
+mod rebooting;
 mod running;
 
 use super::{
     claim::{Outcome, Step},
     host::Host,
     lease,
-    orders::{News, look_up},
+    orders::{News, Orders, look_up},
     recovery::{self, Local, Next, Remote},
     report::Reporter,
     ship::Shipper,
@@ -103,7 +104,9 @@ impl Life {
             };
             let next = recovery::decide(&side, &self.local, &self.host.home.boot_id);
             tracing::debug!(task = self.task.name(), ?next, "next");
-            if matches!(next, Next::Claim | Next::Resume) && self.host.departure.has_begun() {
+            let begins = matches!(next, Next::Claim | Next::Resume);
+            let goes_down = self.host.departure.has_begun() && (begins || next == Next::Return);
+            if goes_down {
                 return Ok(()); // looked at again after the boot
             }
             match next {
@@ -149,7 +152,19 @@ impl Life {
                     let status = self.local.finished().unwrap_or_default();
                     return self.end(status, true).await;
                 }
-                Next::Lost(lost) => return self.lost(&lost).await,
+                Next::Restart => {
+                    let found = self.stored_work()?;
+                    let _share = self.host.capacity.count(&found.spec);
+                    let grace = found.spec.termination_grace_period_seconds;
+                    let orders = Orders::follow(self.host.clone(), &self.task, self.news.clone(), grace);
+                    let voice = self.voice(true);
+                    return self.restart(&found, voice, orders).await;
+                }
+                Next::Return => match self.come_back().await? {
+                    Some(back) => remote = back,
+                    None => return Ok(()),
+                },
+                Next::Lost(lost) => return self.lost(&lost, false).await,
                 Next::JournalLost => {
                     self.see_the_tree_gone().await;
                     let status = self.ended(

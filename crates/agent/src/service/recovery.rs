@@ -4,13 +4,15 @@
 //! acknowledged: [`decide`] is the whole table, and pure.
 
 use crate::{
-    journal::{AgentRecord, Entry, RunRecord},
-    runner::{Identity, has_begun, status_from_journal},
+    journal::{AgentRecord, Entry, Restart, RunRecord},
+    runner::{Identity, awaited_restart, has_begun, restarting_step, status_from_journal},
 };
 use api::{
     Task,
     task::{TaskPhase, TaskStatus},
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+use std::borrow::Cow;
 
 /// What the server says of a Task.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,10 @@ pub enum Remote {
         boot_id: String,
         /// Whether it is beyond Claimed.
         running: bool,
+        /// Whether it is Rebooting.
+        rebooting: bool,
+        /// How many restarts of the host the server knows of.
+        reboots: i32,
     },
     /// It has ended.
     Ended,
@@ -50,6 +56,10 @@ pub enum Next {
     Claim,
     /// Start a runner once Claimed → Running is acknowledged.
     Resume,
+    /// The work waits for a restart of the host, which has not been yet: ask for it, or go on waiting.
+    Restart,
+    /// The host is back from a restart the work waited for: go on once the server still has it so.
+    Return,
     /// A runner lives: go on with it.
     Attach,
     /// A runner lives whose Task has ended or is gone: end the work.
@@ -64,13 +74,15 @@ pub enum Next {
     Nothing,
 }
 
-/// How a run was lost.
+/// How a run ended that left no end behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
+    /// Failed, or Cancelled where it was stopped.
+    pub phase: TaskPhase,
     /// A stable code.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The same in a sentence.
-    pub message: &'static str,
+    pub message: Cow<'static, str>,
     /// Count as if a step of `steps` had started: the journal of another boot may lie.
     pub assume_started: bool,
 }
@@ -78,22 +90,41 @@ pub struct Lost {
 impl Lost {
     /// The runner died while the host went on.
     pub const RUNNER: Self = Self {
-        reason: "RunnerLost",
-        message: "the process that ran the steps was killed or crashed; its log and journal end there",
+        phase: TaskPhase::Failed,
+        reason: Cow::Borrowed("RunnerLost"),
+        message: Cow::Borrowed(
+            "the process that ran the steps was killed or crashed; its log and journal end there",
+        ),
         assume_started: false,
     };
     /// The host restarted in an orderly way, or nothing had begun.
     pub const REBOOTED: Self = Self {
-        reason: "HostRebooted",
-        message: "the host restarted before the work ended",
+        phase: TaskPhase::Failed,
+        reason: Cow::Borrowed("HostRebooted"),
+        message: Cow::Borrowed("the host restarted before the work ended"),
         assume_started: true,
     };
     /// The host restarted without having announced it.
     pub const CRASHED: Self = Self {
-        reason: "HostCrashed",
-        message: "the host crashed, lost power or was reset before the work ended",
+        phase: TaskPhase::Failed,
+        reason: Cow::Borrowed("HostCrashed"),
+        message: Cow::Borrowed("the host crashed, lost power or was reset before the work ended"),
         assume_started: true,
     };
+
+    /// An end in other words.
+    pub fn with(
+        phase: TaskPhase,
+        reason: impl Into<Cow<'static, str>>,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            phase,
+            reason: reason.into(),
+            message: message.into(),
+            assume_started: false,
+        }
+    }
 }
 
 impl Remote {
@@ -107,6 +138,8 @@ impl Remote {
                 ours: claim.agent_instance == instance,
                 boot_id: claim.boot_id.clone(),
                 running: phase != TaskPhase::Claimed,
+                rebooting: phase == TaskPhase::Rebooting,
+                reboots: task.status.as_ref().map_or(0, |s| s.reboots),
             },
             None => Self::Bound,
         }
@@ -173,10 +206,41 @@ impl Local {
             .any(|entry| matches!(entry.record, AgentRecord::Stored { .. }))
     }
 
+    /// The restart of the host that the work waits for.
+    pub fn awaited_restart(&self) -> Option<&Restart> {
+        awaited_restart(&self.run)
+    }
+
+    /// Since when a restart is awaited, by the server's clock.
+    pub fn asked_since(&self) -> Option<&MicroTime> {
+        self.since_return().find_map(|record| match record {
+            AgentRecord::RebootAsked { since } => Some(since),
+            _ => None,
+        })
+    }
+
+    /// In which boot the work goes on, where it does so after a restart.
+    fn returned(&self) -> Option<&str> {
+        self.agent.iter().rev().find_map(|entry| match &entry.record {
+            AgentRecord::Returned { boot_id } => Some(boot_id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The agent's records of this boot or the one that the work waits to leave, the last first.
+    fn since_return(&self) -> impl Iterator<Item = &AgentRecord> {
+        let records = self.agent.iter().rev().map(|entry| &entry.record);
+        records.take_while(|record| !matches!(record, AgentRecord::Returned { .. }))
+    }
+
     fn has_seen_shutdown(&self) -> bool {
-        self.agent
-            .iter()
-            .any(|entry| entry.record == AgentRecord::ShutdownSeen)
+        self.since_return()
+            .any(|record| *record == AgentRecord::ShutdownSeen)
+    }
+
+    /// How many restarts the server must know of to let this journal go on; another number, and it is older than the work.
+    fn reboots(&self) -> i32 {
+        status_from_journal(&self.run).reboots
     }
 }
 
@@ -199,14 +263,38 @@ pub fn decide(remote: &Remote, local: &Local, boot_id: &str) -> Next {
         Remote::Claimed { .. } if local.finished().is_some() && !local.alive => Next::Report,
         Remote::Claimed { .. } if local.alive => Next::Attach,
         Remote::Claimed {
-            boot_id: of, running, ..
-        } => match (of == boot_id, begun, running) {
-            (true, true, _) | (true, false, true) => Next::Lost(Lost::RUNNER),
-            (true, false, false) => Next::Resume,
-            (false, false, _) => Next::Lost(Lost::REBOOTED),
-            (false, true, _) if local.has_seen_shutdown() => Next::Lost(Lost::REBOOTED),
-            (false, true, _) => Next::Lost(Lost::CRASHED),
-        },
+            boot_id: of,
+            running,
+            rebooting,
+            reboots,
+            ..
+        } => {
+            // what the server was not told of before the host went down is no sign of an old journal
+            let known = local.reboots();
+            if let Some(restart) = local.awaited_restart() {
+                return match (restart.boot_id == boot_id, rebooting) {
+                    (true, _) => Next::Restart,
+                    (false, true) if *reboots == known => Next::Return,
+                    (false, false) if *reboots < known => Next::Return,
+                    (false, _) => Next::Lost(Lost::REBOOTED),
+                };
+            }
+            let same = local.returned().unwrap_or(of) == boot_id;
+            if restarting_step(&local.run).is_some() && !same && local.has_seen_shutdown() {
+                // told as Rebooting where an agent of this boot came so far already
+                return match *reboots == known + i32::from(*rebooting) {
+                    true => Next::Return,
+                    false => Next::Lost(Lost::REBOOTED),
+                };
+            }
+            match (same, begun, running) {
+                (true, true, _) | (true, false, true) => Next::Lost(Lost::RUNNER),
+                (true, false, false) => Next::Resume,
+                (false, false, _) => Next::Lost(Lost::REBOOTED),
+                (false, true, _) if local.has_seen_shutdown() => Next::Lost(Lost::REBOOTED),
+                (false, true, _) => Next::Lost(Lost::CRASHED),
+            }
+        }
     }
 }
 

@@ -38,13 +38,27 @@ pub enum Told {
 pub struct Reporter {
     wanted: watch::Sender<Wanted>,
     told: watch::Receiver<Option<Told>>,
+    heard: watch::Receiver<Heard>,
 }
 
 #[derive(Default)]
 struct Wanted {
     status: Option<TaskStatus>,
-    /// Whether the status is the last and may go now.
+    /// Whether the status is the last.
     end: bool,
+    /// Whether it may go now, however young it is.
+    now: bool,
+}
+
+/// What the server last answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Heard {
+    #[default]
+    Nothing,
+    /// It has this phase.
+    Phase(TaskPhase),
+    /// The Task has ended there, or is gone.
+    Over,
 }
 
 impl Reporter {
@@ -52,12 +66,14 @@ impl Reporter {
     pub fn start(host: Arc<Host>, task: &Task) -> Self {
         let (wanted, changes) = watch::channel(Wanted::default());
         let (tell, told) = watch::channel(None);
+        let (hear, heard) = watch::channel(Heard::Nothing);
         let line = Line {
             tasks: Api::namespaced(host.client.clone(), task.namespace()),
             name: task.name().to_owned(),
             uid: task.uid().to_owned(),
             acknowledged: fields(task.status.clone().unwrap_or_default(), SignedDuration::ZERO),
             phase: task.phase(),
+            hear,
             host,
         };
         tokio::spawn(async move {
@@ -65,7 +81,7 @@ impl Reporter {
                 tell.send_replace(Some(outcome));
             }
         });
-        Self { wanted, told }
+        Self { wanted, told, heard }
     }
 
     /// The status so far.
@@ -73,11 +89,25 @@ impl Reporter {
         self.wanted.send_modify(|wanted| wanted.status = Some(status));
     }
 
+    /// The status so far, at once; returns when the server has its phase, with false where the Task has ended there or is gone.
+    pub async fn confirm(&mut self, status: TaskStatus) -> bool {
+        let phase = status.phase;
+        self.wanted.send_modify(|wanted| {
+            wanted.status = Some(status);
+            wanted.now = true;
+        });
+        let heard = self
+            .heard
+            .wait_for(|heard| *heard == Heard::Phase(phase) || *heard == Heard::Over);
+        heard.await.is_ok_and(|heard| *heard != Heard::Over)
+    }
+
     /// The last status; returns when the server has it, or will not take it.
     pub async fn end(&mut self, status: TaskStatus) -> Told {
         self.wanted.send_modify(|wanted| {
             wanted.status = Some(status);
             wanted.end = true;
+            wanted.now = true;
         });
         let told = self.told.wait_for(Option::is_some).await;
         told.ok().and_then(|told| told.clone()).unwrap_or(Told::Gone)
@@ -91,6 +121,7 @@ struct Line {
     uid: String,
     acknowledged: Map<String, Value>,
     phase: TaskPhase,
+    hear: watch::Sender<Heard>,
 }
 
 enum Sent {
@@ -105,9 +136,9 @@ impl Line {
         let mut backoff = Backoff::new(Duration::from_secs(10));
         loop {
             changes.changed().await.ok()?;
-            // Young changes wait for their successors, unless the end comes.
-            let end = changes.wait_for(|wanted| wanted.end);
-            let _ = tokio::time::timeout(AGE, end).await;
+            // Young changes wait for their successors, unless one is urgent.
+            let urgent = changes.wait_for(|wanted| wanted.now);
+            let _ = tokio::time::timeout(AGE, urgent).await;
             loop {
                 let (status, end) = {
                     let wanted = changes.borrow_and_update();
@@ -116,8 +147,12 @@ impl Line {
                 let Some(status) = status else { break };
                 match self.send(status.clone()).await {
                     Ok(Sent::Acknowledged) if end => return Some(Told::Acknowledged),
-                    Ok(Sent::Acknowledged) => break,
+                    Ok(Sent::Acknowledged) => {
+                        self.hear.send_replace(Heard::Phase(self.phase));
+                        break;
+                    }
                     Ok(Sent::Ended | Sent::Gone) if !end => {
+                        self.hear.send_replace(Heard::Over);
                         // The one who runs the task learns it from the watch; what remains is the result.
                         changes.wait_for(|wanted| wanted.end).await.ok()?;
                     }

@@ -79,6 +79,8 @@ pub struct Written {
     /// As which accounts steps may run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as: Option<RunAs>,
+    /// Whether steps may have the host restarted; only with a service where it is left out.
+    pub allow_reboot: Option<bool>,
 }
 
 /// As which accounts steps may run.
@@ -112,6 +114,8 @@ pub struct Settings {
     pub renew: Duration,
     /// Tasks at once.
     pub slots: u32,
+    /// Whether the host may be restarted for a step.
+    pub may_reboot: bool,
     /// How long folders of finished tasks are kept.
     pub task_retention: Duration,
     /// The most bytes a step's log may hold.
@@ -144,6 +148,7 @@ impl Written {
             max_log_size: self.max_log_size.or(other.max_log_size),
             min_free_disk: self.min_free_disk.or(other.min_free_disk),
             run_as: self.run_as.or(other.run_as),
+            allow_reboot: self.allow_reboot.or(other.allow_reboot),
         }
     }
 
@@ -192,6 +197,7 @@ impl Written {
             program,
             renew,
             slots: self.slots.unwrap_or_else(default_slots),
+            may_reboot: self.allow_reboot.unwrap_or(false),
             task_retention,
             max_log_bytes: bytes("maxLogSize", self.max_log_size, 64 << 20)?,
             min_free_disk: bytes("minFreeDisk", self.min_free_disk, 1 << 30)?,

@@ -54,7 +54,11 @@ pub(super) fn step(step: &Step, list: &str, path: &Path, errors: &mut Errors) {
             "Always and Same together restart without end; add a check that says when it is enough, or use IfRequested",
         );
     }
-    if reboot.ready_check.as_ref().is_some_and(|check| check.trim().is_empty()) {
+    if reboot
+        .ready_check
+        .as_ref()
+        .is_some_and(|check| check.trim().is_empty())
+    {
         errors.required(&path.child("readyCheck"), "the script is empty");
     }
 }

@@ -12,6 +12,7 @@ mod diagnosing;
 mod door;
 mod hollow;
 mod identity;
+mod rebooting;
 mod running;
 mod stopping;
 mod world;

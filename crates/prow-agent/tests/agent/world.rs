@@ -273,6 +273,7 @@ pub async fn hang_guard<T>(what: impl Future<Output = T>) -> T {
 pub struct Agent {
     pub data: PathBuf,
     pub arguments: Vec<String>,
+    pub variables: Vec<(String, PathBuf)>,
     server: String,
     child: Option<Child>,
 }
@@ -285,6 +286,7 @@ impl Agent {
             data,
             server,
             arguments: Vec::new(),
+            variables: Vec::new(),
             child: None,
         }
     }
@@ -302,6 +304,7 @@ impl Agent {
             .arg(&self.data)
             .args(&self.arguments)
             .env("PROW_LOG", "agent=debug")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)

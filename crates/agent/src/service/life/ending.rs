@@ -1,6 +1,6 @@
 //! After a runner's death, and the end: the tree seen gone, rollback where it is due, the result told, the logs shipped.
 
-use super::{Error, Life, Voice};
+use super::{Error, Life, Voice, running::How};
 use crate::{
     journal::{AgentRecord, RunRecord},
     layout::TaskDir,
@@ -24,16 +24,16 @@ const LAST_WORDS_LENGTH: usize = 500;
 const SWEEP: Duration = Duration::from_secs(30);
 
 impl Life {
-    pub(super) async fn lost(&mut self, lost: &Lost) -> Result<(), Error> {
+    /// Ends a run that left no end behind; `ended` says that neither rollback nor finally may run.
+    pub(super) async fn lost(&mut self, lost: &Lost, ended: bool) -> Result<(), Error> {
         self.see_the_tree_gone().await;
         if self.journal.is_some() {
             runner::forbid(&self.dir).map_err(|e| Error::Stored(self.dir.path(), e))?;
             let found = self.stored_work()?;
-            if let Some(spawned) = self.recover(&found, lost, false).await? {
+            if let Some(spawned) = self.recover(&found, lost, ended).await? {
                 let share = self.host.capacity.count(&found.spec);
-                return self
-                    .attend(found, share, spawned.identity, Some(spawned.ended), true)
-                    .await;
+                let attended = self.attend(found, share, spawned.identity, Some(spawned.ended), true);
+                return Box::pin(attended).await;
             }
         }
         let status = self.lost_status(lost);
@@ -55,11 +55,13 @@ impl Life {
             return Ok(None);
         }
         let recover = Recover {
-            reason: lost.reason.into(),
-            message: lost.message.into(),
+            phase: lost.phase,
+            reason: lost.reason.clone().into_owned(),
+            message: lost.message.clone().into_owned(),
         };
         let labels = self.labels(found).await?;
-        match self.spawn(Some(recover), labels) {
+        let how = How::Recover(recover);
+        match self.spawn(how, labels) {
             Ok(spawned) => {
                 self.record(AgentRecord::RunnerStarted {
                     runner: spawned.identity.clone(),
@@ -76,9 +78,16 @@ impl Life {
     pub(super) fn lost_status(&self, lost: &Lost) -> TaskStatus {
         let message = match last_words(&self.dir) {
             Some(words) => format!("{}; the last it said itself: {words}", lost.message),
-            None => lost.message.to_owned(),
+            None => lost.message.clone().into_owned(),
         };
-        let mut status = status_when_lost(&self.local.run, lost.reason, &message);
+        let mut status = status_when_lost(&self.local.run, &lost.reason, &message);
+        if !self
+            .local
+            .finished()
+            .is_some_and(|status| status.phase.is_terminal())
+        {
+            status.phase = lost.phase;
+        }
         status.started_steps |= lost.assume_started;
         status.finished_at.get_or_insert_with(|| self.now());
         status

@@ -16,6 +16,16 @@ use api::{placement::Labels, task::TaskPhase};
 use std::{io, process::ExitStatus, time::Duration};
 use tokio::task::JoinHandle;
 
+/// What a runner is started for.
+pub(super) enum How {
+    /// The work, from its beginning.
+    Begin,
+    /// The work, after a restart of the host.
+    Resume,
+    /// Rollback and finally.
+    Recover(Recover),
+}
+
 impl Life {
     pub(super) async fn start(&mut self, ready: Ready) -> Result<(), Error> {
         let Ready { found, share, labels } = ready;
@@ -25,7 +35,7 @@ impl Life {
             let status = self.ended(phase, &reason, &message);
             return self.end(status, false).await;
         }
-        match self.spawn(None, labels) {
+        match self.spawn(How::Begin, labels) {
             Ok(spawned) => {
                 self.record(AgentRecord::RunnerStarted {
                     runner: spawned.identity.clone(),
@@ -38,16 +48,22 @@ impl Life {
                     "{} cannot be started: {error}",
                     self.host.settings.program.display()
                 );
-                let status = self.ended(TaskPhase::Failed, Lost::RUNNER.reason, &message);
+                let status = self.ended(TaskPhase::Failed, &Lost::RUNNER.reason, &message);
                 self.end(status, false).await
             }
         }
     }
 
-    pub(super) fn spawn(&self, recover: Option<Recover>, node_labels: Labels) -> io::Result<runner::Spawned> {
+    pub(super) fn spawn(&self, how: How, node_labels: Labels) -> io::Result<runner::Spawned> {
+        let resume = matches!(how, How::Resume);
+        let recover = match how {
+            How::Recover(recover) => Some(recover),
+            How::Begin | How::Resume => None,
+        };
         let options = Options {
             max_log_bytes: self.host.settings.max_log_bytes,
             renewed_at: self.host.renewals.borrow().sent_at,
+            resume,
             recover,
             node_labels,
             control_groups: true,
@@ -95,6 +111,10 @@ impl Life {
             if let Some(status) = self.local.finished() {
                 drop(share);
                 return self.tell(status, voice).await;
+            }
+            let waits = self.local.awaited_restart();
+            if waits.is_some_and(|restart| restart.boot_id == self.host.home.boot_id) {
+                return self.restart(&found, voice, orders).await;
             }
             self.see_the_tree_gone().await;
             if fenced {

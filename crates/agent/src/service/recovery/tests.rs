@@ -39,6 +39,7 @@ fn begun() -> Local {
             place: 0,
             name: "a".into(),
             attempt: 1,
+            restarts_host: false,
         }),
     ];
     local
@@ -67,6 +68,8 @@ fn claimed(boot: &str) -> Remote {
         ours: true,
         boot_id: boot.into(),
         running: false,
+        rebooting: false,
+        reboots: 0,
     }
 }
 
@@ -75,6 +78,8 @@ fn running(boot: &str) -> Remote {
         ours: true,
         boot_id: boot.into(),
         running: true,
+        rebooting: false,
+        reboots: 0,
     }
 }
 
@@ -83,6 +88,8 @@ fn foreign(boot: &str) -> Remote {
         ours: false,
         boot_id: boot.into(),
         running: true,
+        rebooting: false,
+        reboots: 0,
     }
 }
 
