@@ -11,6 +11,7 @@ mod others;
 mod placement;
 mod reboot;
 mod retry;
+mod script;
 mod step;
 mod text;
 

@@ -109,6 +109,59 @@ fn input_cannot_become_code() {
 }
 
 #[test]
+fn what_only_powershell_has_is_refused_elsewhere() {
+    accepted("{steps: [{name: a, shell: pwsh, script: x, executionPolicy: AllSigned, nativeErrors: Last}]}");
+    accepted("{steps: [{name: a, script: x, nativeErrors: Ignore}]}"); // the shell of the host, which Windows makes PowerShell
+    refused(
+        "{steps: [{name: a, shell: cmd, script: x, executionPolicy: Bypass}, {name: b, command: [x], nativeErrors: Stop}]}",
+        &[
+            "spec.steps[0].executionPolicy: Forbidden: only powershell and pwsh have this; the shell is \"cmd\"",
+            "spec.steps[1].nativeErrors: Forbidden: is for scripts of PowerShell, and this step has none",
+        ],
+    );
+}
+
+#[test]
+fn a_script_file_comes_from_one_place() {
+    accepted(
+        "{steps: [{name: a, shell: powershell, scriptFile: {configMap: scripts, path: deploy.ps1}, args: [x]}]}",
+    );
+    accepted("{steps: [{name: a, shell: cmd, scriptFile: {hostPath: 'C:\\scripts\\x.BAT'}}]}");
+    accepted("{steps: [{name: a, shell: sh, scriptFile: {hostPath: /opt/x}}]}");
+    refused(
+        "{steps: [{name: a, scriptFile: {configMap: s, hostPath: /x}}, {name: b, scriptFile: {configMap: s}}, {name: c, scriptFile: {hostPath: x.ps1}}]}",
+        &[
+            "spec.steps[0].scriptFile: Invalid value: \"\": needs exactly one of artifact, configMap and hostPath",
+            "spec.steps[1].scriptFile.path: Required value: the key of the ConfigMap, or the file within the artifact",
+            "spec.steps[2].scriptFile.hostPath: Invalid value: \"x.ps1\": must be a full path, such as \"C:\\scripts\\x.ps1\" or \"/opt/x.sh\"",
+        ],
+    );
+    refused(
+        "{steps: [{name: a, shell: powershell, scriptFile: {hostPath: 'C:\\x.txt'}}, {name: b, shell: cmd, scriptFile: {hostPath: '\\\\h\\s\\x.ps1', path: k}}]}",
+        &[
+            "spec.steps[0].scriptFile.hostPath: Invalid value: \"C:\\x.txt\": must end with .ps1, or the shell does not run it",
+            "spec.steps[1].scriptFile.path: Forbidden: not beside hostPath, which is the whole path",
+        ],
+    );
+    refused(
+        "{steps: [{name: a, scriptFile: {artifact: {name: x}, path: a.ps1}}]}",
+        &["spec.steps[0].scriptFile.artifact: Forbidden: not supported yet: this version would ignore it; remove the field"],
+    );
+}
+
+/// AP-07.
+#[test]
+fn what_windows_needs_cannot_be_taken_from_the_environment() {
+    refused(
+        "{steps: [{name: a, script: x, env: [{name: SystemRoot}, {name: ComSpec, value: ''}, {name: TEMP, value: 'D:\\t'}]}]}",
+        &[
+            "spec.steps[0].env[0].value: Forbidden: SystemRoot cannot be removed: programs of Windows do not work without it",
+            "spec.steps[0].env[1].value: Forbidden: ComSpec cannot be removed: programs of Windows do not work without it",
+        ],
+    );
+}
+
+#[test]
 fn secrets_do_not_reach_command_lines() {
     refused(
         "steps: [{name: a, command: [curl, $(TOKEN)], env: [{name: TOKEN, valueFrom: {secretKeyRef: {name: s, key: k}}}]}]",
@@ -121,6 +174,12 @@ fn secrets_do_not_reach_command_lines() {
     );
     accepted(
         "{env: [{name: T, valueFrom: {secretKeyRef: {name: s, key: k}}}], steps: [{name: a, command: [echo, $(T)], env: [{name: T, value: plain}]}]}",
+    );
+    refused(
+        "{env: [{name: Token, valueFrom: {secretKeyRef: {name: s, key: k}}}], steps: [{name: a, command: [echo, $(TOKEN)]}]}",
+        &[
+            "spec.steps[0].command[1]: Forbidden: $(TOKEN) would put a secret on a command line, which every process on the host can read; let the program read the variable TOKEN",
+        ],
     );
 }
 
@@ -228,8 +287,6 @@ fn what_is_not_built_yet_is_refused_not_ignored() {
     for (field, step) in [
         ("image", "image: x"),
         ("artifacts", "artifacts: [{name: x, path: z}]"),
-        ("executionPolicy", "executionPolicy: Bypass"),
-        ("nativeErrors", "nativeErrors: Last"),
         ("resources", "resources: {limits: {cpu: 1}}"),
         ("securityContext", "securityContext: {}"),
     ] {

@@ -17,6 +17,17 @@ const FIELDS: [&str; 4] = [
     "spec.nodeName",
 ];
 
+/// Without these neither sockets, cryptography nor shells of Windows work, with errors that point elsewhere. An empty one is none there.
+const FIXED: [&str; 7] = [
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "PROGRAMDATA",
+    "TEMP",
+];
+
 pub(super) fn variables(env: &[EnvVar], path: &Path, steps: &text::Steps, errors: &mut Errors) {
     let mut seen = BTreeSet::new();
     for (i, variable) in env.iter().enumerate() {
@@ -36,6 +47,16 @@ pub(super) fn variables(env: &[EnvVar], path: &Path, steps: &text::Steps, errors
         } else if !seen.insert(variable.name.to_ascii_uppercase()) {
             // Windows does not tell upper from lower case
             errors.duplicate(&name, &variable.name);
+        }
+        let empty = variable.value.as_deref().is_none_or(str::is_empty) && variable.value_from.is_none();
+        if empty && FIXED.contains(&variable.name.to_ascii_uppercase().as_str()) {
+            errors.forbidden(
+                &path.child("value"),
+                format_args!(
+                    "{} cannot be removed: programs of Windows do not work without it",
+                    variable.name
+                ),
+            );
         }
         match (&variable.value, &variable.value_from) {
             (Some(_), Some(_)) => errors.forbidden(
@@ -87,6 +108,7 @@ pub(super) fn from(sources: &[EnvFrom], path: &Path, errors: &mut Errors) {
 
 /// Which variables come from secrets: those may not be pasted into a command line, which any process on the host can read.
 pub(super) struct Scope {
+    /// In upper case: Windows takes `$(token)` for TOKEN.
     secret: BTreeSet<String>,
 }
 
@@ -104,7 +126,7 @@ impl Scope {
             secret: self.secret.clone(),
         };
         for variable in &step.env {
-            scope.secret.remove(&variable.name);
+            scope.secret.remove(&variable.name.to_ascii_uppercase());
         }
         scope.add(&step.env);
         scope
@@ -117,7 +139,7 @@ impl Scope {
                 .is_some_and(|f| f.secret_key_ref.is_some() || f.store_ref.is_some())
         };
         self.secret
-            .extend(env.iter().filter(secret).map(|v| v.name.clone()));
+            .extend(env.iter().filter(secret).map(|v| v.name.to_ascii_uppercase()));
     }
 
     /// Refuses `$(NAME)` where NAME holds a secret.
@@ -126,7 +148,7 @@ impl Scope {
             let Some(end) = word[at..].find(')') else { continue };
             let name = &word[at + 2..at + end];
             let escaped = word[..at].ends_with('$');
-            if !escaped && self.secret.contains(name) {
+            if !escaped && self.secret.contains(&name.to_ascii_uppercase()) {
                 errors.forbidden(
                     path,
                     format_args!(

@@ -5,7 +5,6 @@ use crate::{
     data::{EnvVar, Mount},
     field::{Errors, Path},
     job::{Impact, NodeSet},
-    queue::{Preemption, StopPolicy},
     step::Step,
 };
 
@@ -48,9 +47,10 @@ pub(super) fn job(spec: &JobSpec, path: &Path, errors: &mut Errors) {
 
 fn step(step: &Step, path: &Path, errors: &mut Errors) {
     for (set, field) in [
-        (step.script_file.is_some(), "scriptFile"),
-        (step.execution_policy.is_some(), "executionPolicy"),
-        (step.native_errors.is_some(), "nativeErrors"),
+        (
+            step.script_file.as_ref().is_some_and(|f| f.artifact.is_some()),
+            "scriptFile.artifact",
+        ),
         (step.image.is_some(), "image"),
         (step.image_pull_policy.is_some(), "imagePullPolicy"),
         (!step.image_pull_secrets.is_empty(), "imagePullSecrets"),
@@ -93,15 +93,8 @@ fn mounts(mounts: &[Mount], path: &Path, errors: &mut Errors) {
 }
 
 pub(super) fn queue(spec: &QueueSpec, path: &Path, errors: &mut Errors) {
-    for (set, field) in [
-        (spec.max_pending.is_some(), "maxPending"),
-        (spec.stop_policy == StopPolicy::HoldAndDrain, "stopPolicy"),
-        (!spec.quota.is_empty(), "quota"),
-        (spec.preemption != Preemption::Never, "preemption"),
-    ] {
-        if set {
-            errors.not_supported_yet(&path.child(field));
-        }
+    if spec.max_pending.is_some() {
+        errors.not_supported_yet(&path.child("maxPending"));
     }
 }
 

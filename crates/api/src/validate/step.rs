@@ -1,6 +1,6 @@
 //! A step: what it runs, in which shell, with which codes.
 
-use super::{env, retry, text};
+use super::{env, retry, script, text};
 use crate::{
     JobSpec,
     data::Mount,
@@ -32,6 +32,7 @@ pub(super) fn validate(
 ) {
     what_it_runs(step, path, errors);
     shell(step, path, errors);
+    script::validate(step, path, errors);
     let scope = outer.with(step);
     arguments(step, path, steps, &scope, errors);
     scripts(step, job, path, errors);
