@@ -186,6 +186,25 @@ async fn goes_on_from_the_last_version_and_lists_anew_where_that_is_too_old() {
     assert_eq!(informer.interruptions(), 1, "an end in order is none");
 }
 
+/// CP-07.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_calls_every_version_too_old_is_not_asked_at_full_speed() {
+    let server = Server::default();
+    for _ in 0..200 {
+        let watch = server.watch();
+        watch
+            .send(event(
+                "ERROR",
+                r#"{"kind":"Status","code":410,"message":"too old","reason":"Expired"}"#,
+            ))
+            .unwrap();
+    }
+    let _informer = start(&server);
+    tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    let asked = server.asked.lock().len();
+    assert!((2..60).contains(&asked), "asked {asked} times in a minute");
+}
+
 #[tokio::test(start_paused = true)]
 async fn changes_of_one_object_are_folded_but_a_successor_of_its_name_is_another() {
     let server = Server::default();

@@ -100,8 +100,8 @@ async fn follow<K: Watched>(
     let mut line = Vec::new();
     loop {
         read_line(&mut stream, &mut line).await?;
-        place.heard = true;
         take(decode::event(&line)?, options, cache, place)?;
+        place.heard = true;
     }
 }
 

@@ -129,10 +129,8 @@ fn offer(text: &str) -> Option<(f32, Accept)> {
 pub enum FieldValidation {
     /// They are an error. The default here: a misspelt field must not run on a fleet.
     Strict,
-    /// They are dropped with a `Warning` header.
+    /// They are dropped with a `Warning` header; also for `Ignore`, whose clients may throw the header away.
     Warn,
-    /// They are dropped.
-    Ignore,
 }
 
 impl FieldValidation {
@@ -140,8 +138,7 @@ impl FieldValidation {
     pub fn parse(parameter: Option<&str>) -> Result<Self, Status> {
         match parameter {
             None | Some("" | "Strict") => Ok(FieldValidation::Strict),
-            Some("Warn") => Ok(FieldValidation::Warn),
-            Some("Ignore") => Ok(FieldValidation::Ignore),
+            Some("Warn" | "Ignore") => Ok(FieldValidation::Warn),
             Some(other) => Err(Status::bad_request(format!(
                 "fieldValidation: Unsupported value: \"{other}\": supported values: \"Ignore\", \"Strict\", \"Warn\""
             ))),

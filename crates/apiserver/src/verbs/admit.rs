@@ -8,7 +8,8 @@ use machinery::status::Status;
 use machinery::{decode, kind::Scope, metadata};
 use serde_json::Value;
 
-/// Fields the kind does not know or that were written twice: refused, reported or dropped. Adds to `warnings`.
+/// Fields the kind does not know or that were written twice: refused, or dropped with a warning, also for who asked not to be told:
+/// a job must not run without the limit its author wrote and nobody know. Adds to `warnings`.
 pub(crate) fn check_fields(
     call: &Call<'_>,
     mut problems: Vec<String>,
@@ -18,11 +19,11 @@ pub(crate) fn check_fields(
     let validation = FieldValidation::parse(Some(call.query.get("fieldValidation").unwrap_or("Warn")))?;
     match validation {
         FieldValidation::Strict if !problems.is_empty() => Err(Status::strict(call.kind(), &problems)),
+        FieldValidation::Strict => Ok(()),
         FieldValidation::Warn => {
             warnings.append(&mut problems);
             Ok(())
         }
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
     }
 }
 

@@ -263,6 +263,54 @@ async fn a_watcher_that_is_overrun_is_told_to_list_again() {
     assert!(late.next().await.is_none());
 }
 
+/// CP-07.
+#[tokio::test]
+async fn a_version_too_old_or_too_new_is_told_for_every_kind() {
+    let api = Api::start().await;
+    let start = api.server.revision();
+    for i in 0..20 {
+        api.admin().post(MAPS, &map(&format!("m{i}"))).await.ok();
+    }
+    let head = api.server.revision();
+    store::Store::compact(&*api.store, head).await.unwrap();
+    // a server that starts now has no history of its own either
+    let api = Api::over(api.store.clone(), |_| {}).await;
+    let admin = api.admin();
+    let mut kinds = 0;
+    for group in [
+        "/api/v1",
+        "/apis/prow.windows/v1",
+        "/apis/coordination.k8s.io/v1",
+        "/apis/certificates.k8s.io/v1",
+        "/apis/scheduling.k8s.io/v1",
+    ] {
+        let listed = admin.get(group).await.ok();
+        let resources = listed["resources"].as_array().unwrap();
+        for resource in resources
+            .iter()
+            .filter(|r| r["verbs"].as_array().unwrap().contains(&json!("watch")))
+        {
+            let path = format!("{group}/{}", resource["name"].as_str().unwrap());
+            let mut old = admin
+                .watch(&format!("{path}?watch=1&resourceVersion={start}"))
+                .await;
+            let event = old.next().await.unwrap();
+            assert_eq!(
+                (&event["type"], &event["object"]["code"]),
+                (&json!("ERROR"), &json!(410)),
+                "{path}: {event}"
+            );
+            assert_eq!(old.next().await, None, "{path}");
+            let future = admin
+                .get(&format!("{path}?watch=1&resourceVersion={}", head + 1000))
+                .await;
+            future.fails(504, "Too large resource version");
+            kinds += 1;
+        }
+    }
+    assert!(kinds >= 12, "{kinds} kinds were asked");
+}
+
 #[tokio::test]
 async fn a_watch_from_the_future_is_refused() {
     let api = Api::start().await;

@@ -72,7 +72,7 @@ fn writing() -> Vec<Value> {
         query(
             "fieldValidation",
             "string",
-            "What happens to unknown and duplicate fields: Strict (default), Warn or Ignore.",
+            "What happens to unknown and duplicate fields: Strict refuses them; Warn (default) and Ignore drop them with a warning.",
         ),
     ]
 }
