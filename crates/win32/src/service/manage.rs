@@ -270,7 +270,7 @@ impl Service {
             if status.state == state || Instant::now() >= end {
                 return Ok(status);
             }
-            #[allow(clippy::disallowed_methods)] // NotifyServiceStatusChange needs an alertable thread, and Wine has none of it
+            #[allow(clippy::disallowed_methods)] // being told needs an alertable thread: looking is simpler
             std::thread::sleep(LOOK);
         }
     }
