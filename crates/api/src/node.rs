@@ -169,6 +169,9 @@ pub struct Address {
     pub address: String,
 }
 
+/// Annotation of a Node: the uid of the Job for whose disruptive work it is cordoned. One that somebody else cordoned has none.
+pub const CORDONED_FOR: &str = "prow.windows/cordoned-for";
+
 /// How many Tasks a node runs at once.
 pub const SLOTS: &str = "slots";
 

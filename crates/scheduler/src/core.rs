@@ -3,12 +3,14 @@
 //! [`Core::apply`] takes in an event, [`Core::next`] makes one decision in numbered phases:
 //!
 //! 1. timers that are due bring indexes back (backoff, rejections, pauses, deadlines);
-//! 2. indexes that end without a start are recorded;
-//! 3. work that has been parked for long gets a node reserved, so that small work does not starve it;
-//! 4. a queue is chosen: highest tier, then the one that was given the least by weight;
-//! 5. its head is taken: priority, age, uid, index. Retries keep their place;
-//! 6. nodes are filtered and scored (`filters`, `scores`); PerNode items carry their node;
-//! 7. the best is assumed taken at once, before any watch shows it, and returned. If none fits, the lane is parked.
+//! 2. Tasks that are to be stopped are named;
+//! 3. indexes that end without a start are recorded;
+//! 4. work that has been parked for long gets a node reserved, so that small work does not starve it;
+//! 5. a queue is chosen: highest tier, within quota before borrowing, then the one that was given the least by weight;
+//! 6. its head is taken: priority, age, uid, index. Retries keep their place;
+//! 7. nodes are filtered and scored (`filters`, `scores`); PerNode items carry their node;
+//! 8. the best is assumed taken at once, before any watch shows it, and returned. If none fits, room is made where the queue may do
+//!    that ([`stopping`]); else the lane is parked.
 //!
 //! The cost of a placement depends on neither the amount of waiting work (lanes of equal work, ranges of indexes) nor much on the
 //! number of nodes (bit sets per signature).
@@ -27,18 +29,20 @@ mod job;
 mod lanes;
 mod place;
 mod queue;
+mod quota;
 mod scores;
 mod signature;
 mod signing;
 mod spread;
 mod starving;
+mod stopping;
 mod tasks;
 mod timers;
 mod topology;
 mod wake;
 mod world;
 
-pub use event::{Event, Placement};
+pub use event::{Decision, Event, Placement, Stopping};
 pub use job::Record;
 
 use amounts::Amounts;
@@ -50,7 +54,7 @@ use queue::{Order, QueueState};
 use signature::{SignatureId, Signatures};
 use signing::Counted;
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::Arc,
 };
 use timers::Timers;
@@ -64,9 +68,9 @@ pub struct Core {
     queues: BTreeMap<String, QueueState>,
     jobs: BTreeMap<Arc<str>, JobState>,
     /// Tasks by `<namespace>/<name>`.
-    tasks: HashMap<String, TaskUse>,
+    tasks: HashMap<Arc<str>, TaskUse>,
     /// Names of Tasks by the uid of their Job, whether that is known or not.
-    tasks_of: HashMap<Arc<str>, BTreeSet<String>>,
+    tasks_of: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Signatures with a parked lane.
     parked: BTreeSet<SignatureId>,
     /// PerNode Jobs with an item that waits for a node.
@@ -77,6 +81,8 @@ pub struct Core {
     recording: BTreeSet<Arc<str>>,
     /// Nodes kept free for work that starved.
     reserved: BTreeMap<NodeId, (Order, String)>,
+    /// Tasks to be stopped.
+    stops: VecDeque<Stopping>,
     /// When starved work is looked for next.
     starved_at: Option<Timestamp>,
     timers: Timers,
@@ -96,6 +102,8 @@ struct TaskUse {
     holds: Option<Amounts>,
     /// What it is counted into, for Jobs that are spread or kept apart.
     counted: Option<Counted>,
+    /// Whether it is to be stopped, though the watch has not shown that yet.
+    stopping: bool,
     /// Whether the watch has shown it.
     confirmed: bool,
 }

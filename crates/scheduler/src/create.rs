@@ -2,7 +2,9 @@
 
 use crate::core::Placement;
 use api::{
-    GROUP, Job, Resource as _, TRACKING_FINALIZER, Task, TaskSpec, VERSION, job::OnUnknown, task::JobRef,
+    GROUP, Job, Resource as _, TRACKING_FINALIZER, Task, TaskSpec, VERSION,
+    job::{Impact, OnUnknown},
+    task::{Drain, JobRef},
     work::Work,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -102,6 +104,7 @@ fn task(placement: &Placement, work: &Work, fence_seconds: i64) -> Task {
         work: placement.record.is_none().then(|| work.inline()).flatten(),
         fence_seconds: (job.spec.on_unknown == OnUnknown::Rerun).then_some(fence_seconds),
         stop: placement.record.as_ref().map(|r| r.stop()),
+        drain: (job.spec.impact == Impact::Disruptive && placement.record.is_none()).then_some(Drain::Wanted),
         ..Default::default()
     };
     Task {

@@ -1,9 +1,9 @@
 //! The scheduler against the API: changes go into the core, its decisions come out as creates, pipelined.
 
 use crate::{
-    core::{Core, Event, Placement},
+    core::{Core, Decision, Event, Placement, Stopping},
     create::{self, Outcome, Works},
-    members,
+    members, stop,
 };
 use api::{Job, clock::Clock, job::Waiting};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -47,6 +47,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1);
 /// Something that was under way has ended.
 enum Done {
     Create(Box<Placement>, Outcome),
+    Stop(Box<Stopping>, Result<(), kube::Error>),
     Tell(Arc<Job>, Result<(), kube::Error>),
     Members(Arc<Job>, Result<Vec<Arc<str>>, members::Error>),
 }
@@ -79,6 +80,7 @@ struct Driver {
     /// Uids of PerNode Jobs whose members are known or being read.
     chosen: HashSet<String>,
     under_way: FuturesUnordered<BoxFuture<'static, Done>>,
+    /// Creates and stops under way.
     creates: usize,
     tells: usize,
 }
@@ -208,24 +210,40 @@ impl Driver {
 
     fn decide(&mut self) {
         while self.creates < self.options.creates_in_flight {
-            let Some(placement) = self.core.next(self.clock.now()) else {
-                break;
-            };
-            let placement = Box::new(placement);
-            let task = self.works.task(&placement);
-            let client = self.client.clone();
-            self.creates += 1;
-            self.under_way.push(
-                async move {
-                    let outcome = match task {
-                        Ok(task) => create::create(&client, task).await,
-                        Err(refusal) => refusal,
-                    };
-                    Done::Create(placement, outcome)
-                }
-                .boxed(),
-            );
+            match self.core.next(self.clock.now()) {
+                Some(Decision::Place(placement)) => self.create(Box::new(placement)),
+                Some(Decision::Stop(stopping)) => self.stop(Box::new(stopping)),
+                None => break,
+            }
         }
+    }
+
+    fn create(&mut self, placement: Box<Placement>) {
+        let task = self.works.task(&placement);
+        let client = self.client.clone();
+        self.creates += 1;
+        self.under_way.push(
+            async move {
+                let outcome = match task {
+                    Ok(task) => create::create(&client, task).await,
+                    Err(refusal) => refusal,
+                };
+                Done::Create(placement, outcome)
+            }
+            .boxed(),
+        );
+    }
+
+    fn stop(&mut self, stopping: Box<Stopping>) {
+        let (client, now) = (self.client.clone(), self.clock.now());
+        self.creates += 1;
+        self.under_way.push(
+            async move {
+                let stopped = stop::stop(&client, &stopping, now).await;
+                Done::Stop(stopping, stopped)
+            }
+            .boxed(),
+        );
     }
 
     fn explain(&mut self) {
@@ -263,6 +281,13 @@ impl Driver {
                             wait,
                         });
                     }
+                }
+            }
+            Done::Stop(stopping, stopped) => {
+                self.creates -= 1;
+                if let Err(error) = stopped {
+                    tracing::warn!(task = stopping.task.name(), %error, "Task not stopped");
+                    self.apply(Event::NotStopped(stopping.task));
                 }
             }
             Done::Tell(job, told) => {

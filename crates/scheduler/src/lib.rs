@@ -8,5 +8,6 @@ pub mod core;
 mod create;
 mod driver;
 mod members;
+mod stop;
 
 pub use driver::{Options, run};

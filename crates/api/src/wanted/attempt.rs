@@ -31,6 +31,8 @@ pub mod reason {
     pub const FENCED: &str = "Fenced";
     /// A NoExecute taint that is not tolerated.
     pub const EVICTED: &str = "Evicted";
+    /// It made room for work that counts more, or its queue is drained.
+    pub const PREEMPTED: &str = "Preempted";
 }
 
 /// Reasons after which an index is not tried again, whatever the rules say.
@@ -64,7 +66,7 @@ pub enum Final {
 pub enum Cost {
     /// One of `retryStrategy.limit`.
     Counted,
-    /// Nothing, by a rule.
+    /// Nothing, by a rule or since it was preempted.
     Free,
     /// Nothing the first five times, then as [`Cost::Counted`].
     System,
@@ -188,6 +190,9 @@ fn failure(task: &Task, rules: &Rules) -> (Verdict, bool) {
     }
     let verdict = if by_system {
         let untouched = !unknown && !status.is_some_and(|s| s.started_steps);
+        if reason == reason::PREEMPTED && (untouched || rules.rerun) {
+            return (Verdict::Again(Cost::Free, counts_as), false); // however often: it did nothing wrong
+        }
         if untouched || rules.rerun {
             Verdict::Again(Cost::System, counts_as)
         } else if action.is_some() && !unknown {

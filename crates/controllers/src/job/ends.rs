@@ -118,7 +118,7 @@ fn phase_of_record(job: &Job, reason: &str) -> TaskPhase {
         reason::NODE_UNAVAILABLE | reason::NODE_GONE => TaskPhase::Skipped,
         reason::NOT_STARTED | reason::TASK_GONE | reason::DEADLINE => TaskPhase::Failed,
         // it never started, so another node may have it
-        reason::EVICTED => TaskPhase::Rejected,
+        reason::EVICTED | reason::PREEMPTED => TaskPhase::Rejected,
         _ => TaskPhase::Cancelled,
     }
 }

@@ -52,6 +52,15 @@ impl Names {
         amounts
     }
 
+    /// Reads limits, those of nothing too.
+    pub fn limits(&mut self, list: &ResourceList) -> Vec<(usize, u64)> {
+        let amounts = self.read(list);
+        list.keys()
+            .map(|name| self.number(name))
+            .map(|number| (number, amounts.get(number)))
+            .collect()
+    }
+
     /// An amount as people write it: `500m`, `2Gi`, `3`.
     pub fn show(&self, number: usize, amount: u64) -> String {
         if self.name(number) == "cpu" {

@@ -30,6 +30,7 @@ impl Core {
                 Timer::Deadline(uid) => self.touch(&uid, now),
                 Timer::Starting(uid) => self.starting_deadline(&uid, now),
                 Timer::Unavailable(uid, node) => self.unavailable_deadline(&uid, &node, now),
+                Timer::Stop(name) => self.stop_again(&name, now),
                 Timer::Starved => self.reserve(now),
             }
         }

@@ -1,7 +1,7 @@
 //! What the core is told, and what it decides.
 
 use super::job::Record;
-use api::{Job, Node, Queue, Target, Task, names, placement::Labels, wanted::Key};
+use api::{Job, Node, Queue, Target, Task, names, placement::Labels, task::Stop, wanted::Key};
 use std::{sync::Arc, time::Duration};
 
 /// Something happened.
@@ -47,6 +47,28 @@ pub enum Event {
         /// How long to leave the Job alone.
         wait: Duration,
     },
+    /// A Task could not be stopped; that is tried again if it is still called for.
+    NotStopped(Arc<Task>),
+}
+
+/// What the core decided.
+#[derive(Clone, Debug)]
+pub enum Decision {
+    /// Make a Task.
+    Place(Placement),
+    /// Stop a Task.
+    Stop(Stopping),
+}
+
+/// A decision: stop this Task; its work runs again at no cost.
+#[derive(Clone, Debug)]
+pub struct Stopping {
+    /// The Task.
+    pub task: Arc<Task>,
+    /// How.
+    pub stop: Stop,
+    /// The Job that needs its place; none where its queue is drained.
+    pub for_job: Option<Arc<Job>>,
 }
 
 /// A decision: make this Task.

@@ -169,6 +169,17 @@ impl Core {
             None => Some(Held::Missing),
             Some(queue) => queue.held().or((!queue.selects(labels)).then_some(Held::Closed)),
         };
+        let lane = state.lane();
+        if let Some(queue) = queue.filter(|q| held.is_none() && q.is_short(&lane)) {
+            let requests = self.signatures.get(state.signature).map(|s| &s.requests)?;
+            let (number, lacking) = self.lacks_quota(queue, requests)?;
+            let (amount, resource) = (
+                self.world.names.show(number, lacking),
+                self.world.names.name(number),
+            );
+            let message = format!("the quota of Queue {name} and its tier lacks {amount} {resource}");
+            return Some(entry("QueueQuota", pending, message));
+        }
         let (reason, message) = match held? {
             Held::Missing => ("QueueMissing", format!("there is no Queue {name}")),
             Held::Stopped => ("QueueHeld", format!("Queue {name} is held by its stopPolicy")),

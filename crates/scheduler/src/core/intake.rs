@@ -5,6 +5,7 @@ use super::{
     filters::Clears,
     job::{self, JobState},
     lanes::later,
+    tasks::task_key,
     timers::Timer,
     topology::Move,
     world::NodeId,
@@ -37,9 +38,10 @@ impl Core {
             }
             Event::Queue(queue) => {
                 let name = queue.metadata.name.clone().unwrap_or_default();
-                self.queue(name, Some(queue.spec.clone()));
+                self.queue(&name, Some(queue.spec.clone()));
             }
-            Event::QueueGone(name) => self.queue(name, None),
+            Event::QueueGone(name) => self.queue(&name, None),
+            Event::NotStopped(task) => self.not_stopped(&task_key(&task), now),
             Event::Target(target) => {
                 let name = target.metadata.name.clone().unwrap_or_default();
                 if self.world.apply_target(&name, &target.spec) {
@@ -161,12 +163,21 @@ impl Core {
         self.rejudge_node(id, now);
     }
 
-    pub(super) fn queue(&mut self, name: String, spec: Option<QueueSpec>) {
-        let queue = self.queues.entry(name).or_default();
-        if queue.spec != spec {
-            queue.spec = spec;
-            queue.wake_all();
+    pub(super) fn queue(&mut self, name: &str, spec: Option<QueueSpec>) {
+        let queue = self.queues.entry(name.to_owned()).or_default();
+        if queue.spec == spec {
+            return; // only its status changed
         }
+        let old_tier = queue.tier();
+        queue.quota = spec
+            .as_ref()
+            .map_or_else(Vec::new, |s| self.world.names.limits(&s.quota));
+        queue.spec = spec;
+        queue.wake_all();
+        let tier = queue.tier();
+        self.wake_quota(tier);
+        self.wake_quota(old_tier);
+        self.drain_queue(name);
     }
 
     /// Takes a node into a Live Job, or out, as it matches now.

@@ -1,7 +1,7 @@
 //! Deciding: which work goes next, and to which node.
 
 use super::{
-    Core, Placement, bits,
+    Core, Decision, Placement, bits,
     filters::{RESOURCES, Rejection, SPREAD},
     job::Record,
     lanes::later,
@@ -37,21 +37,39 @@ enum Found {
 
 impl Core {
     /// Makes a decision, or none until an event or [`Core::wake_at`].
-    pub fn next(&mut self, now: Timestamp) -> Option<Placement> {
+    pub fn next(&mut self, now: Timestamp) -> Option<Decision> {
         self.fire(now);
         loop {
+            if let Some(stopping) = self.stops.pop_front() {
+                return Some(Decision::Stop(stopping));
+            }
             if let Some(record) = self.next_record(now) {
-                return Some(record);
+                return Some(Decision::Place(record));
             }
             let (queue, order, lane) = self.choose()?;
+            if self.park_short(&queue, &lane) {
+                continue;
+            }
             let placed = match lane {
                 LaneId::Shared(signature) => self.try_shared(&queue, signature, &order, now),
                 LaneId::Own(uid) => self.try_own(&queue, &uid, now),
             };
-            if placed.is_some() {
-                return placed;
+            if let Some(placement) = placed {
+                return Some(Decision::Place(placement));
             }
         }
+    }
+
+    /// Parks a lane whose tier has no quota left for it.
+    fn park_short(&mut self, name: &str, lane: &LaneId) -> bool {
+        let short = match (self.queues.get(name), self.requests(lane)) {
+            (Some(queue), Some(requests)) => self.lacks_quota(queue, requests).is_some(),
+            _ => false,
+        };
+        if let Some(queue) = self.queues.get_mut(name).filter(|_| short) {
+            queue.park_short(lane);
+        }
+        short
     }
 
     /// When [`Core::next`] must be asked again though nothing happened.
@@ -95,16 +113,17 @@ impl Core {
 
     /// The queue that goes next, and its head.
     fn choose(&self) -> Option<(String, Order, LaneId)> {
-        let mut best: Option<(&String, i32, f64, &(Order, LaneId))> = None;
+        let mut best: Option<(&String, (i32, bool), f64, &(Order, LaneId))> = None;
         for (name, queue) in &self.queues {
             let Some(head) = queue.head() else { continue };
             if queue.held().is_some() {
                 continue;
             }
-            let (tier, served) = (queue.tier(), queue.served);
-            let better = best.is_none_or(|(_, t, s, _)| tier > t || tier == t && served < s);
+            let borrows = !queue.quota.is_empty() && self.requests(&head.1).is_some_and(|r| queue.borrows(r));
+            let (class, served) = ((queue.tier(), !borrows), queue.served);
+            let better = best.is_none_or(|(_, c, s, _)| class > c || class == c && served < s);
             if better {
-                best = Some((name, tier, served, head));
+                best = Some((name, class, served, head));
             }
         }
         best.map(|(name, _, _, (order, lane))| (name.clone(), order.clone(), lane.clone()))
@@ -140,6 +159,7 @@ impl Core {
                 self.touch(&order.uid, now);
                 None
             }
+            Found::Nothing if selected && self.preempt(queue, id, order, None, now) => None,
             Found::Nothing => {
                 if let Some(queue) = self.queues.get_mut(queue) {
                     queue.park(&LaneId::Shared(id), true);
@@ -253,13 +273,15 @@ impl Core {
             return self.place(uid, key, node, None, now);
         };
         let unavailable = rejection.is_unavailable();
+        let full = matches!(rejection, Rejection::NoSlot | Rejection::Resource(..));
         let gone =
             rejection == Rejection::NoSuchNode && !state.job.spec.node_names.iter().any(|n| **n == *node);
-        let hopeless = !matches!(
-            rejection,
-            Rejection::NoSlot | Rejection::Resource(..) | Rejection::Kept
-        );
+        let hopeless = !full && rejection != Rejection::Kept;
         let why = rejection.tell(1, &self.world.names);
+        let (id, at) = (state.signature, self.world.id(&node));
+        if full && at.is_some() {
+            self.preempt(queue, id, &order, at, now);
+        }
         self.set_aside(uid, &node, unavailable, gone, why, now);
         let state = self.jobs.get_mut(uid)?;
         if hopeless {
@@ -327,6 +349,7 @@ impl Core {
         record: Option<Record>,
         now: Timestamp,
     ) -> Option<Placement> {
+        let node_name = node.clone();
         let state = self.jobs.get_mut(uid)?;
         state.waiting_since = now;
         state.unavailable_since.remove(&node);
@@ -346,7 +369,7 @@ impl Core {
                 let weight = queue.spec.as_ref().map_or(1, |s| s.weight.max(1));
                 queue.served += requests.share(&self.world.capacity) / f64::from(weight);
             }
-            self.unreserve(|order| order.uid == *uid, now);
+            self.unreserve_for(uid, &node_name, now);
         }
         self.task(Arc::new(provisional(&placement)), false, now);
         Some(placement)

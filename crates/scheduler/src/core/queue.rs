@@ -3,7 +3,7 @@
 //! Jobs of one signature form a lane; the queue looks at the heads of lanes only. A lane whose head fits nowhere is parked as a
 //! whole and taken up again by an event, so neither costs anything by the number of Jobs that wait behind.
 
-use super::signature::SignatureId;
+use super::{amounts::Amounts, signature::SignatureId};
 use api::{
     QueueSpec,
     placement::Labels,
@@ -66,6 +66,12 @@ pub(crate) struct QueueState {
     pub served: f64,
     /// Tasks that have not ended.
     pub running: i32,
+    /// Its quota, by the number of the resource.
+    pub quota: Vec<(usize, u64)>,
+    /// What its Tasks hold.
+    pub used: Amounts,
+    /// Lanes parked for lack of quota.
+    short: BTreeSet<LaneId>,
 }
 
 impl QueueState {
@@ -177,6 +183,24 @@ impl QueueState {
             };
             from.remove(&head);
             to.insert(head);
+        }
+    }
+
+    /// Parks a lane for lack of quota.
+    pub fn park_short(&mut self, id: &LaneId) {
+        self.park(id, true);
+        self.short.insert(id.clone());
+    }
+
+    /// Whether a lane is parked for lack of quota.
+    pub fn is_short(&self, id: &LaneId) -> bool {
+        self.short.contains(id) && self.is_parked(id)
+    }
+
+    /// Takes up the lanes that lacked quota.
+    pub fn wake_short(&mut self) {
+        for id in std::mem::take(&mut self.short) {
+            self.park(&id, false);
         }
     }
 

@@ -11,6 +11,7 @@ use super::{
 };
 use api::{
     Job,
+    job::Impact,
     placement::{PreferredTerm, Toleration},
     wanted::Chooser,
 };
@@ -26,6 +27,8 @@ pub(crate) type SignatureId = usize;
 #[derive(Debug)]
 pub(crate) struct Signature {
     pub namespace: String,
+    /// The uid of a Job that takes nodes out of service; then it shares no signature.
+    pub disruptive: Option<String>,
     pub chooser: Chooser,
     pub tolerations: Vec<Toleration>,
     pub preferred: Vec<PreferredTerm>,
@@ -160,6 +163,14 @@ impl Signature {
             .find_map(|filter| filter.rejects(self, node, world))
     }
 
+    /// The same, but for free resources.
+    pub fn rejects_beside_room<'a>(&'a self, node: NodeId, world: &'a World) -> Option<Rejection<'a>> {
+        let node = &world.nodes[node];
+        filters::PASSING[1..]
+            .iter()
+            .find_map(|filter| filter.rejects(self, node, world))
+    }
+
     /// A node has another value of a label now.
     pub fn moved(&mut self, change: Move, world: &World) {
         for spread in &mut self.spread {
@@ -203,6 +214,7 @@ fn text(job: &Job, apart: &Apart) -> String {
         &spec.resources,
         &spec.priority_class_name,
         requires(job),
+        disruptive(job),
     );
     let near = (&apart.holds, &apart.prefers, &apart.selected);
     // another Job's Tasks do not count for a spread, so it is shared with none
@@ -223,6 +235,7 @@ fn compile(job: &Job, apart: Apart, world: &mut World) -> Signature {
     *requests.at(SLOT) = 1;
     Signature {
         namespace: job.namespace().to_owned(),
+        disruptive: disruptive(job),
         // the members of a PerNode Job are chosen already
         chooser: if spec.is_per_node() {
             Chooser::default()
@@ -253,6 +266,10 @@ fn compile(job: &Job, apart: Apart, world: &mut World) -> Signature {
         queues: BTreeSet::new(),
         jobs: 1,
     }
+}
+
+fn disruptive(job: &Job) -> Option<String> {
+    (job.spec.impact == Impact::Disruptive).then(|| job.uid().to_owned())
 }
 
 /// Features a node must have: the shells its steps name. Default shells are everywhere.

@@ -62,6 +62,24 @@ impl Core {
         }
     }
 
+    /// Work was placed: one of the nodes kept for its Job is kept no longer, the one it went to if it is among them.
+    pub(super) fn unreserve_for(&mut self, uid: &str, node: &str, now: Timestamp) {
+        if self.reserved.is_empty() {
+            return;
+        }
+        let of_job = |node: &NodeId| {
+            self.reserved
+                .get(node)
+                .is_some_and(|(keeper, _)| *keeper.uid == *uid)
+        };
+        let here = self.world.id(node).filter(of_job);
+        let any = || self.reserved.keys().copied().find(of_job);
+        if let Some(node) = here.or_else(any) {
+            self.reserved.remove(&node);
+            self.wake_capacity(node, now);
+        }
+    }
+
     /// Gives up the nodes kept for some work: what waits for them is tried again.
     pub(super) fn unreserve(&mut self, whose: impl Fn(&Order) -> bool, now: Timestamp) {
         let freed: Vec<NodeId> = self

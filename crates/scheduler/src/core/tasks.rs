@@ -5,6 +5,7 @@ use super::{
     amounts::{Amounts, SLOT},
     job::Record,
     timers::Timer,
+    world::NodeId,
 };
 use api::{
     Task,
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 impl Core {
     pub(super) fn task(&mut self, task: Arc<Task>, confirmed: bool, now: Timestamp) {
-        let name = task_key(&task);
+        let name: Arc<str> = task_key(&task).into();
         let uid: Arc<str> = task.spec.job_ref.uid.as_str().into();
         let node = self.world.id_or_new(&task.spec.node_name);
         let old = self.drop_use(&name);
@@ -43,15 +44,19 @@ impl Core {
                 state.count_failure(node, &task);
             }
         }
+        let stopping = old.as_ref().is_some_and(|o| o.stopping);
         let freed = old
             .as_ref()
             .filter(|o| o.holds.is_some() && (holds.is_none() || o.node != node))
             .map(|o| o.node);
         if let Some(holds) = &holds {
             self.world.use_node(node, holds, true);
+            self.world.nodes[node].tasks.push(name.clone());
         }
         if let (Some(queue), true) = (&queue, open) {
-            self.queues.entry(queue.clone()).or_default().running += 1;
+            let queue = self.queues.entry(queue.clone()).or_default();
+            queue.running += 1;
+            holds.iter().for_each(|holds| queue.used.add(holds));
         }
         self.tasks_of.entry(uid.clone()).or_default().insert(name.clone());
         let settled = key.clone();
@@ -66,16 +71,17 @@ impl Core {
                 queue,
                 holds,
                 counted: None,
+                stopping,
                 confirmed,
             },
         );
         self.count_near(&key_name, true);
+        self.drain_task(&key_name);
         if let Some(key) = settled {
             self.settle(&uid, &key, now);
         }
         if let Some(node) = freed {
-            self.wake_capacity(node, now);
-            self.wake_near(&uid, node, now);
+            self.freed(&uid, node, now);
         }
         self.touch(&uid, now);
     }
@@ -86,12 +92,17 @@ impl Core {
         let old = self.tasks.remove(name)?;
         if let Some(holds) = &old.holds {
             self.world.use_node(old.node, holds, false);
+            let tasks = &mut self.world.nodes[old.node].tasks;
+            if let Some(at) = tasks.iter().position(|other| **other == *name) {
+                tasks.swap_remove(at);
+            }
         }
         let open = !old.task.phase().is_terminal();
         if let (true, Some(queue)) = (open, &old.queue)
             && let Some(queue) = self.queues.get_mut(queue)
         {
             queue.running -= 1;
+            old.holds.iter().for_each(|holds| queue.used.sub(holds));
         }
         if let (true, true, Some(state)) = (open, old.key.is_some(), self.jobs.get_mut(&old.job)) {
             state.count_running(old.node, false);
@@ -102,7 +113,10 @@ impl Core {
     pub(super) fn task_gone(&mut self, task: &Task, now: Timestamp) {
         let name = task_key(task);
         let uid = &task.spec.job_ref.uid;
-        let same = self.tasks.get(&name).is_some_and(|t| t.task.uid() == task.uid());
+        let same = self
+            .tasks
+            .get(name.as_str())
+            .is_some_and(|t| t.task.uid() == task.uid());
         if !same {
             return;
         }
@@ -127,7 +141,7 @@ impl Core {
     /// Takes back what was assumed of a placement that could not be made, unless the watch showed it after all.
     pub(super) fn unassume(&mut self, placement: &super::Placement, now: Timestamp) {
         let name = format!("{}/{}", placement.job.namespace(), placement.name());
-        if self.tasks.get(&name).is_some_and(|t| !t.confirmed) {
+        if self.tasks.get(name.as_str()).is_some_and(|t| !t.confirmed) {
             self.remove_task(&name, now);
         }
     }
@@ -148,10 +162,22 @@ impl Core {
             self.settle(&old.job, &key, now);
         }
         if old.holds.is_some() {
-            self.wake_capacity(old.node, now);
-            self.wake_near(&old.job, old.node, now);
+            self.freed(&old.job, old.node, now);
         }
         self.touch(&old.job, now);
+    }
+
+    /// A Task of a Job gave back what it held of a node.
+    fn freed(&mut self, uid: &Arc<str>, node: NodeId, now: Timestamp) {
+        self.wake_capacity(node, now);
+        self.wake_near(uid, node, now);
+        let queue = self
+            .jobs
+            .get(uid)
+            .and_then(|s| self.queues.get(&s.job.spec.queue_name));
+        if let Some(tier) = queue.filter(|q| !q.quota.is_empty()).map(|q| q.tier()) {
+            self.wake_quota(tier);
+        }
     }
 
     /// Brings an index to where the ledger says it stands.

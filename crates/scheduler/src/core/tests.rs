@@ -5,5 +5,6 @@ mod near;
 mod order;
 mod per_node;
 mod random;
+mod room;
 mod waiting;
 mod work;

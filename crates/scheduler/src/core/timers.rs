@@ -17,6 +17,8 @@ pub(crate) enum Timer {
     Starting(Arc<str>),
     /// A PerNode item's startingDeadlineSeconds may have passed.
     Unavailable(Arc<str>, Arc<str>),
+    /// A Task's stop could not be written.
+    Stop(Arc<str>),
     /// Work may have starved.
     Starved,
 }

@@ -5,10 +5,12 @@ use super::{
     apart::Terms,
     bits::Bits,
     freed::Freed,
+    signature::Signature,
     topology::{Move, Topologies, TopologyId},
 };
 use api::{
     Node, TargetSpec,
+    node::CORDONED_FOR,
     placement::{Labels, ResourceList, Taint},
     wanted::Holder,
 };
@@ -34,14 +36,35 @@ pub(crate) struct NodeState {
     /// Since when it has not been ready.
     pub unready_since: Option<Timestamp>,
     pub unschedulable: bool,
+    /// The uid of the Job in whose name it is cordoned; that Job's next attempt may still go there.
+    pub cordoned_for: Option<String>,
     pub features: BTreeSet<String>,
     pub allocatable: Amounts,
     pub used: Amounts,
     /// Tasks in the slot that only emergencies may use are counted in `used` too.
     pub targets: Vec<String>,
+    /// Names of Tasks that hold something of it.
+    pub tasks: Vec<Arc<str>>,
 }
 
 impl NodeState {
+    /// Whether work fits beside what is used.
+    pub fn has_room(&self, used: &Amounts, work: &Signature) -> bool {
+        self.lacks(used, work).is_none()
+    }
+
+    /// The first resource of which there is too little beside what is used, and how much is missing.
+    pub fn lacks(&self, used: &Amounts, work: &Signature) -> Option<(usize, u64)> {
+        work.requests.iter().find_map(|(number, amount)| {
+            let all = match number {
+                SLOT => self.slots(work.emergency),
+                _ => self.allocatable.get(number),
+            };
+            let missing = used.get(number).saturating_add(amount).saturating_sub(all);
+            (amount > 0 && missing > 0).then_some((number, missing))
+        })
+    }
+
     /// How many Tasks it may run; an emergency may use one more.
     pub fn slots(&self, emergency: bool) -> u64 {
         self.allocatable.get(SLOT) + u64::from(emergency)
@@ -113,6 +136,12 @@ impl World {
             .then(|| node.condition("Ready").map(|c| c.last_transition_time.0))
             .flatten();
         state.unschedulable = node.spec.unschedulable;
+        state.cordoned_for = node
+            .metadata
+            .annotations
+            .as_ref()
+            .and_then(|a| a.get(CORDONED_FOR))
+            .cloned();
         state.features = status.features.iter().cloned().collect();
         state.allocatable = allocatable;
         self.join_targets(id);
@@ -138,11 +167,13 @@ impl World {
         let id = self.id(name)?;
         let state = &mut self.nodes[id];
         let used = std::mem::take(&mut state.used);
+        let tasks = std::mem::take(&mut state.tasks);
         let allocatable = std::mem::take(&mut state.allocatable);
         *state = NodeState {
             id,
             name: state.name.clone(),
             used,
+            tasks,
             ..Default::default()
         };
         self.capacity.sub(&allocatable);

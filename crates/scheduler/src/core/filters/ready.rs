@@ -1,4 +1,4 @@
-//! The node's agent must have been heard of lately, and the node must not be cordoned.
+//! The node's agent must have been heard of lately, and the node must not be cordoned, but for the very Job that asks.
 
 use super::{Clears, Filter, Rejection};
 use crate::core::{
@@ -13,10 +13,11 @@ impl Filter for Ready {
         Clears::NODE
     }
 
-    fn rejects<'a>(&self, _: &'a Signature, node: &'a NodeState, _: &'a World) -> Option<Rejection<'a>> {
+    fn rejects<'a>(&self, work: &'a Signature, node: &'a NodeState, _: &'a World) -> Option<Rejection<'a>> {
         if !node.ready {
             return Some(Rejection::NotReady);
         }
-        node.unschedulable.then_some(Rejection::Cordoned)
+        let own = work.disruptive.is_some() && work.disruptive == node.cordoned_for;
+        (node.unschedulable && !own).then_some(Rejection::Cordoned)
     }
 }

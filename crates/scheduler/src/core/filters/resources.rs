@@ -15,16 +15,10 @@ impl Filter for Resources {
     }
 
     fn rejects<'a>(&self, work: &'a Signature, node: &'a NodeState, _: &'a World) -> Option<Rejection<'a>> {
-        if node.used.get(SLOT) >= node.slots(work.emergency) {
-            return Some(Rejection::NoSlot);
-        }
-        work.requests
-            .iter()
-            .filter(|(number, _)| *number != SLOT)
-            .find_map(|(number, amount)| {
-                let wanted = node.used.get(number).saturating_add(amount);
-                let missing = wanted.saturating_sub(node.allocatable.get(number));
-                (amount > 0 && missing > 0).then_some(Rejection::Resource(number, missing))
+        node.lacks(&node.used, work)
+            .map(|(number, missing)| match number {
+                SLOT => Rejection::NoSlot,
+                _ => Rejection::Resource(number, missing),
             })
     }
 }

@@ -1,6 +1,6 @@
 //! A world to tell stories in: nodes, Jobs, and Tasks that are made and ended at will.
 
-use crate::core::{Core, Event, Placement};
+use crate::core::{Core, Decision, Event, Placement, Stopping};
 use api::{
     Job, JobSpec, Node, Queue, QueueSpec, Target, Task,
     amount::Amount,
@@ -20,6 +20,8 @@ pub(super) struct Lab {
     pub tasks: BTreeMap<String, Task>,
     pub nodes: BTreeMap<String, Node>,
     pub jobs: BTreeMap<String, Job>,
+    /// Tasks that were stopped, as `task for job`.
+    pub stopped: Vec<String>,
 }
 
 impl Lab {
@@ -32,6 +34,7 @@ impl Lab {
             tasks: BTreeMap::new(),
             nodes: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            stopped: Vec::new(),
         };
         lab.queue("default", |_| {});
         lab.tell(Event::Namespace("ops".into(), Labels::new()));
@@ -153,7 +156,12 @@ impl Lab {
 
     /// One decision, carried out: the watch shows the Task.
     pub fn step(&mut self) -> Option<Placement> {
-        let placement = self.core.next(self.now)?;
+        let placement = loop {
+            match self.core.next(self.now)? {
+                Decision::Place(placement) => break placement,
+                Decision::Stop(stopping) => self.stop(stopping),
+            }
+        };
         let mut task = Task::default();
         task.metadata.namespace = Some("ops".into());
         task.metadata.name = Some(placement.name());
@@ -172,6 +180,18 @@ impl Lab {
         );
         self.tell(Event::Task(Arc::new(task)));
         Some(placement)
+    }
+
+    fn stop(&mut self, stopping: Stopping) {
+        let name = stopping.task.name().to_owned();
+        let task = self.tasks.get_mut(&name).unwrap();
+        assert!(task.spec.stop.is_none(), "{name} is stopped twice");
+        task.spec.stop = Some(stopping.stop);
+        let task = Arc::new(task.clone());
+        let of = stopping.for_job.map(|job| format!(" for {}", job.name()));
+        self.stopped
+            .push(format!("{}{}", short(&name), of.unwrap_or_default()));
+        self.tell(Event::Task(task));
     }
 
     /// All decisions there are, as `task@node`; records as `task!reason`.

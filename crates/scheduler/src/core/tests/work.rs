@@ -1,7 +1,7 @@
 //! Where work goes, and when it is tried again.
 
 use super::lab::*;
-use crate::core::Event;
+use crate::core::{Decision, Event};
 use api::{
     placement::{Affinity, NodeAffinity, NodeSelectorTerm, Operator, PreferredTerm, Requirement},
     queue::Placement,
@@ -110,7 +110,9 @@ fn what_was_assumed_is_taken_back_when_the_task_is_refused() {
     let mut lab = Lab::new();
     lab.node("a", 1, |_| {});
     lab.job("j", 1, |_| {});
-    let placement = lab.core.next(lab.now).unwrap();
+    let Some(Decision::Place(placement)) = lab.core.next(lab.now) else {
+        panic!("nothing was placed")
+    };
     assert!(lab.core.next(lab.now).is_none(), "it is assumed");
     lab.tell(Event::Refused {
         placement: Box::new(placement),
