@@ -6,6 +6,7 @@
 
 pub mod clock;
 pub mod console;
+pub mod desktop;
 pub mod environment;
 mod error;
 pub mod event_log;

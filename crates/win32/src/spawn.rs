@@ -1,6 +1,6 @@
 //! Starting a process: in its jobs from birth, with exactly the handles it is meant to have.
 
-use crate::{Error, Result, handle::owned, job::Job, process::Process, wide::wide};
+use crate::{Error, Result, desktop::Desktop, handle::owned, job::Job, process::Process, wide::wide};
 use std::{
     ffi::OsStr,
     mem::MaybeUninit,
@@ -48,6 +48,8 @@ pub struct Spawn<'a> {
     pub jobs: &'a [&'a Job],
     /// Its console.
     pub console: Console,
+    /// The desktop of its windows; without one that of this process.
+    pub desktop: Option<&'a Desktop>,
     /// Whether it leaves the jobs that this process is in. Refused (5, access denied) where these do not allow it.
     pub leave_jobs: bool,
 }
@@ -81,6 +83,10 @@ impl Spawn<'_> {
         startup.StartupInfo.hStdOutput = handles[1];
         startup.StartupInfo.hStdError = handles[2];
         startup.lpAttributeList = attributes.list();
+        let mut desktop = self.desktop.map(|desktop| wide(desktop.name()));
+        if let Some(desktop) = &mut desktop {
+            startup.StartupInfo.lpDesktop = desktop.as_mut_ptr();
+        }
 
         let mut flags = EXTENDED_STARTUPINFO_PRESENT | CREATE_UNICODE_ENVIRONMENT;
         flags |= match self.console {

@@ -4,7 +4,9 @@ use crate::{Error, Result};
 use windows_sys::{
     Win32::{
         Foundation::{HWND, LPARAM},
-        UI::WindowsAndMessaging::{EnumWindows, GetWindowThreadProcessId, PostMessageW, WM_CLOSE},
+        UI::WindowsAndMessaging::{
+            EnumWindows, GW_OWNER, GetWindow, GetWindowThreadProcessId, PostMessageW, WM_CLOSE,
+        },
     },
     core::BOOL,
 };
@@ -14,7 +16,8 @@ struct Search {
     found: Vec<HWND>,
 }
 
-/// Asks all top-level windows of a process on this process's desktop to close; how many there were.
+/// Asks the top-level windows of a process on this process's desktop to close, but for those that another window owns and ends with it;
+/// how many there were.
 pub fn close(pid: u32) -> Result<usize> {
     let mut search = Search {
         pid,
@@ -37,7 +40,9 @@ unsafe extern "system" fn visit(window: HWND, search: LPARAM) -> BOOL {
     let mut pid = 0;
     // SAFETY: `pid` takes the result.
     unsafe { GetWindowThreadProcessId(window, &mut pid) };
-    if pid == search.pid {
+    // SAFETY: takes no pointers; null where it has no owner.
+    let owner = unsafe { GetWindow(window, GW_OWNER) };
+    if pid == search.pid && owner.is_null() {
         search.found.push(window);
     }
     1

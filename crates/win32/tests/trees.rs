@@ -54,6 +54,7 @@ fn start_with(line: &str, jobs: &[&Job], input: impl AsHandle, out: impl AsHandl
         streams: [input.as_handle(), out.as_handle(), out.as_handle()],
         jobs,
         console: Console::Own,
+        desktop: None,
         leave_jobs: false,
     }
     .start()

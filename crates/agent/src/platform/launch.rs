@@ -38,7 +38,7 @@ pub struct Exit {
 pub struct Usage {
     /// Processor time, user and system.
     pub cpu: Duration,
-    /// The most memory of one of them (Unix), or of all together (Windows), in bytes.
+    /// The most memory of one of them (Unix), or of all together (Windows), in bytes; 0 where nothing tells it.
     pub peak_memory: u64,
 }
 

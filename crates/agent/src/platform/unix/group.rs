@@ -181,6 +181,11 @@ pub struct Started {
 }
 
 impl Group {
+    /// Makes ready for a step with windows: nothing to do.
+    pub fn with_windows(self) -> io::Result<Self> {
+        Ok(self)
+    }
+
     /// Starts a process: a session of its own, nothing on stdin, no handle but its three streams, inside the containment before its
     /// program runs.
     #[allow(unsafe_code)]

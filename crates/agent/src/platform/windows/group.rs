@@ -6,7 +6,7 @@
 
 use super::{
     command_line,
-    process::{ENDED, on_end},
+    process::{DENIED, ENDED, on_end},
     signal::{self, Ask},
     survivors::members,
 };
@@ -21,6 +21,7 @@ use std::{
 };
 use tokio::{net::windows::named_pipe::NamedPipeServer, sync::watch};
 use win32::{
+    desktop::Desktop,
     environment,
     job::{Job, Rules},
     pipe,
@@ -43,9 +44,7 @@ pub struct Containment {
 impl Containment {
     /// Takes hold of everything this process will start.
     pub fn new(uid: &str, _control_groups: bool) -> io::Result<Self> {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let name = format!(r"Global\prow-{uid}-{:016x}", u64::from_ne_bytes(random));
+        let name = format!(r"Global\prow-{uid}-{}", random()?);
         let descriptor = Descriptor::private()?;
         let task = Job::create(Some((&name, &descriptor)), Rules::default())?;
         Ok(Self {
@@ -72,6 +71,7 @@ impl Containment {
             task: self.task.clone(),
             outer,
             inner: Some(inner),
+            desktop: None,
             started: BTreeMap::new(),
             spared: false,
             abandoned: BTreeSet::new(),
@@ -92,11 +92,19 @@ impl Containment {
             task: self.task.clone(),
             outer: self.task.clone(),
             inner: None,
+            desktop: None,
             started: BTreeMap::new(),
             spared: false,
             abandoned: self.abandoned.clone(),
         }
     }
+}
+
+/// A part of a name that others cannot guess.
+fn random() -> io::Result<String> {
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).map_err(io::Error::other)?;
+    Ok(format!("{:016x}", u64::from_ne_bytes(random)))
 }
 
 /// Windows counts processor time in shares of all processors.
@@ -118,6 +126,8 @@ pub struct Group {
     outer: Arc<Job>,
     /// `None` for what is left of a whole task.
     inner: Option<Job>,
+    /// That of a step with windows.
+    desktop: Option<Desktop>,
     started: BTreeMap<u32, (win32::process::Process, watch::Receiver<Option<Exit>>)>,
     /// Whether what broke away may live on: then only the inner job matters.
     spared: bool,
@@ -136,6 +146,19 @@ pub struct Started {
 }
 
 impl Group {
+    /// Gives a step with windows a desktop of its own, so that they can be found and nobody else's windows can be sent messages. An account
+    /// that may not make one keeps its own.
+    pub fn with_windows(mut self) -> io::Result<Self> {
+        match Desktop::create(&format!("prow-{}", random()?), &Descriptor::private()?) {
+            Ok(desktop) => self.desktop = Some(desktop),
+            Err(error) if error.code == DENIED => {
+                tracing::warn!(%error, "windows of a step are on the agent's own desktop");
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self)
+    }
+
     /// Starts a process: a console of its own, nothing on stdin, no handle but its three streams, inside the containment from birth.
     pub fn start(&mut self, launch: &Launch) -> io::Result<Started> {
         let (program, line) = command_line::of(&launch.program, &launch.args).map_err(io::Error::other)?;
@@ -158,6 +181,7 @@ impl Group {
             ],
             jobs: &jobs,
             console: Console::Own,
+            desktop: self.desktop.as_ref(),
             leave_jobs: false,
         }
         .start()?;
@@ -207,7 +231,7 @@ impl Group {
     pub async fn ask(&self, ask: Ask) -> io::Result<()> {
         let mut refused = Some(io::Error::other("no process of the step lives"));
         for process in self.members() {
-            match signal::send(&self.task, process.pid, ask).await {
+            match signal::send(&self.task, self.desktop.as_ref(), process.pid, ask).await {
                 // the event reaches all of the console, which is the step's
                 Ok(()) if ask != Ask::Close => return Ok(()),
                 Ok(()) => refused = None,

@@ -9,6 +9,7 @@ use std::{
     os::windows::{io::AsHandle, process::ExitStatusExt},
     path::Path,
     process::ExitStatus,
+    sync::LazyLock,
 };
 use tokio::{sync::oneshot, task::JoinHandle};
 use win32::{
@@ -20,7 +21,7 @@ use win32::{
 /// Exit code of what was ended by us, so that it is not taken for one of a program: it has no name in Windows and is no HRESULT.
 pub(super) const ENDED: u32 = 0x2050_0057;
 /// ERROR_ACCESS_DENIED.
-const DENIED: u32 = 5;
+pub(super) const DENIED: u32 = 5;
 
 /// When a process was created, in 100 ns since 1601; `None` if there is no such process.
 pub fn created(pid: u32) -> Option<u64> {
@@ -54,9 +55,11 @@ pub fn end_process(identity: &Identity) {
 }
 
 /// Whether runners go on when the agent's process ends: not if it is in a job that lets none leave, as under some shells, build servers
-/// and container hosts.
+/// and container hosts. Found out once: it stays so.
 pub fn runners_survive() -> bool {
-    !process::is_in_job().unwrap_or(false) || leaves_jobs()
+    static SURVIVE: LazyLock<bool> =
+        LazyLock::new(|| !process::is_in_job().unwrap_or(false) || leaves_jobs());
+    *SURVIVE
 }
 
 /// What it means where they do not.
@@ -77,6 +80,7 @@ fn leaves_jobs() -> bool {
         streams: [nul.as_handle(), nul.as_handle(), nul.as_handle()],
         jobs: &[],
         console: Console::None,
+        desktop: None,
         leave_jobs: true,
     };
     spawn.start().is_ok()
@@ -103,6 +107,7 @@ pub fn start_detached(program: &Path, args: &[&OsStr], folder: &Path, log: &File
             streams: [nul.as_handle(), nul.as_handle(), log.as_handle()],
             jobs: &[],
             console: Console::None,
+            desktop: None,
             leave_jobs,
         }
         .start()

@@ -6,6 +6,7 @@ use api::step::StopSignal;
 use std::{fs::File, io, os::windows::io::AsHandle};
 use win32::{
     console::{self, Event},
+    desktop::Desktop,
     job::Job,
     spawn::{Console, Spawn},
     window,
@@ -73,8 +74,8 @@ pub fn send_signal(pid: u32, name: &str) -> u32 {
     sent.map_or_else(|error| error.code, |()| 0)
 }
 
-/// Has it done, by a process in the task's job.
-pub(super) async fn send(task: &Job, pid: u32, ask: Ask) -> io::Result<()> {
+/// Has it done, by a process in the task's job, on the desktop that the step's windows are on.
+pub(super) async fn send(task: &Job, desktop: Option<&Desktop>, pid: u32, ask: Ask) -> io::Result<()> {
     let program = std::env::current_exe()?;
     let nul = File::options().read(true).write(true).open("NUL")?;
     let args = ["send-signal", &pid.to_string(), ask.name()];
@@ -86,6 +87,7 @@ pub(super) async fn send(task: &Job, pid: u32, ask: Ask) -> io::Result<()> {
         streams: [nul.as_handle(), nul.as_handle(), nul.as_handle()],
         jobs: &[task],
         console: Console::None,
+        desktop,
         leave_jobs: false,
     }
     .start()?;
