@@ -3,6 +3,7 @@
 //!
 //! - `job`: a Job's status from its Tasks, snapshots, stops, ends of Tasks no agent will end, finalizers;
 //! - `node`: loss of nodes and what follows for their Tasks, labels from facts, evictions;
+//! - `disruption`: cordons and drains nodes for disruptive work, allows restarts, gives nodes back;
 //! - `ttl`: finished Jobs go after their time, or when there are too many;
 //! - `gc`: what belonged to something that is gone;
 //! - `namespace`: empties namespaces that are being deleted;
@@ -14,6 +15,7 @@
 
 mod context;
 mod counts;
+mod disruption;
 mod error;
 mod events;
 mod gc;

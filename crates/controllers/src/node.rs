@@ -78,7 +78,16 @@ async fn observe(context: &Context) {
             .copied()
             .filter(|name| watching.is_lost(name, now))
             .collect();
-        let lost_nodes = lost.iter().filter(|name| known.contains(*name)).count();
+        // hosts that restart are silent for a reason, and no sign of a broken network
+        let restarts = |name: &str| {
+            let silence = watching.silence(name, now);
+            let on_it = shared.tasks.indexed(&on_node(name));
+            on_it.iter().any(|task| loss::is_expected(context, task, silence))
+        };
+        let lost_nodes = lost
+            .iter()
+            .filter(|name| known.contains(*name) && !restarts(name))
+            .count();
         let braked = lost_nodes > 3 && lost_nodes * 5 > known.len();
         let one = nodes.iter().find(|n| lost.contains(n.name()));
         if let (true, false, Some(node)) = (braked, told, one) {

@@ -2,7 +2,7 @@
 
 use crate::{
     context::{Context, Options},
-    counts, events, gc, job, namespace, node, tokens, ttl,
+    counts, disruption, events, gc, job, namespace, node, tokens, ttl,
 };
 use api::clock::Clock;
 use informer::Shared;
@@ -32,6 +32,7 @@ pub async fn run(
             recording,
             job::run(&context),
             node::run(&context),
+            disruption::run(&context),
             ttl::run(&context),
             gc::run(&context),
             namespace::run(&context),

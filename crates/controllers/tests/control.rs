@@ -14,5 +14,7 @@ mod deletes;
 mod loss;
 #[path = "control/nodes.rs"]
 mod nodes;
+#[path = "control/restarts.rs"]
+mod restarts;
 #[path = "control/runs.rs"]
 mod runs;

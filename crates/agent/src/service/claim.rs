@@ -10,7 +10,7 @@ use crate::platform;
 use api::{
     Task,
     clock::Clock,
-    task::{Claim, TaskPhase},
+    task::{Claim, Drain, TaskPhase},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use kube::{
@@ -147,7 +147,7 @@ impl Claimer<'_> {
 
     fn is_open(&self, step: Step, task: &Task) -> bool {
         match step {
-            Step::Claim => task.phase().is_bound() && !is_withdrawn(task),
+            Step::Claim => task.phase().is_bound() && is_claimable(task),
             Step::Resume => task.phase() == TaskPhase::Claimed && self.is_ours(task),
             Step::Return { .. } => {
                 matches!(task.phase(), TaskPhase::Running | TaskPhase::Rebooting)
@@ -194,9 +194,10 @@ impl Claimer<'_> {
     }
 }
 
-/// Whether a Task that nobody has claimed is not to be claimed any more.
-pub fn is_withdrawn(task: &Task) -> bool {
-    task.spec.stop.is_some() || task.metadata.deletion_timestamp.is_some()
+/// Whether a Task that nobody has claimed may be claimed: not once it is withdrawn, nor while its node is being drained for it.
+pub fn is_claimable(task: &Task) -> bool {
+    let withdrawn = task.spec.stop.is_some() || task.metadata.deletion_timestamp.is_some();
+    !withdrawn && task.spec.drain != Some(Drain::Wanted)
 }
 
 /// Who claimed a Task.

@@ -1,7 +1,7 @@
 //! What follows from a node's silence and from its return, as a list of acts; doing them is another matter.
 
 use crate::{context::Context, error::Error, events::Type, patch, tasks};
-use api::{Node, Task, task::TaskPhase, wanted::reason};
+use api::{Node, Task, step::RebootPolicy, task::TaskPhase, wanted::reason};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Api;
@@ -34,14 +34,16 @@ pub(super) fn lost<'a>(
     let mut acts = Vec::new();
     if let Some(node) = node {
         let mut conditions = Conditions::new();
-        let message = format!(
-            "no heartbeat was seen for {} s",
-            context.options.node_lost.as_secs_f64()
-        );
+        let lost_after = context.options.node_lost.as_secs_f64();
+        let restarts = on_it.iter().any(|task| is_expected(context, task, silence));
+        let message = match restarts {
+            true => format!("the host restarts: no heartbeat was seen for {lost_after} s"),
+            false => format!("no heartbeat was seen for {lost_after} s"),
+        };
         let ready = node.condition("Ready").map(|c| c.status.as_str());
         if ready != Some("Unknown") {
             conditions.push(("Ready", "Unknown", SILENT, message.clone()));
-            if !braked {
+            if !braked && !restarts {
                 acts.push(Act::Tell(node, Type::Warning, "NodeLost", message));
             }
         }
@@ -74,15 +76,23 @@ fn lost_task<'a>(context: &Context, task: &'a Task, silence: Duration) -> Option
         return (!ended_elsewhere)
             .then(|| Act::End(task, TaskPhase::Rejected, reason::NODE_LOST, message.to_owned()));
     }
+    if task.phase() == TaskPhase::Rebooting {
+        let seconds = reboot_seconds(context, task);
+        let message = format!(
+            "nothing was heard of the host for {seconds} s (reboot.timeoutSeconds) while its restart was waited for: it did not come back"
+        );
+        return (!is_expected(context, task, silence)).then_some(Act::End(
+            task,
+            TaskPhase::Failed,
+            "RebootTimeout",
+            message,
+        ));
+    }
     if !task.is_node_lost() {
         return Some(Act::Mark(task, true));
     }
     if let Some(fence) = task.spec.fence_seconds {
-        let fence = if task.phase() == TaskPhase::Rebooting {
-            fence.max(reboot_seconds(context, task))
-        } else {
-            fence
-        };
+        let fence = fence.max(own_restart(context, task));
         let fence = Duration::from_secs(u64::try_from(fence).unwrap_or(0));
         let passed = silence >= fence + fence / 10 + context.options.fence_slack;
         let message = "the node was lost for longer than the Task's fence; its runner has ended the work";
@@ -90,10 +100,7 @@ fn lost_task<'a>(context: &Context, task: &'a Task, silence: Duration) -> Option
     }
     let job = context.shared.jobs.by_uid(&task.spec.job_ref.uid)?;
     let claimed = task.status.as_ref()?.claim.as_ref()?.time.0;
-    let mut seconds = job.spec.task_timeout_seconds;
-    if task.phase() == TaskPhase::Rebooting {
-        seconds = seconds.max(reboot_seconds(context, task));
-    }
+    let seconds = job.spec.task_timeout_seconds;
     let grace = SignedDuration::from_secs(job.spec.termination_grace_period_seconds);
     let slack = SignedDuration::try_from(context.options.unknown_slack).unwrap_or(SignedDuration::MAX);
     let longest = SignedDuration::from_secs(seconds)
@@ -105,13 +112,32 @@ fn lost_task<'a>(context: &Context, task: &'a Task, silence: Duration) -> Option
     over.then_some(Act::End(task, TaskPhase::Unknown, reason::NODE_LOST, message))
 }
 
+/// Whether the silence of a Task's node is that of a restart which may still come to its end.
+pub(super) fn is_expected(context: &Context, task: &Task, silence: Duration) -> bool {
+    let limit = Duration::from_secs(reboot_seconds(context, task).unsigned_abs());
+    task.phase() == TaskPhase::Rebooting && silence < limit + context.options.fence_slack
+}
+
+/// How long the host may take to restart: the longest that a step of the Job allows.
 fn reboot_seconds(context: &Context, task: &Task) -> i64 {
-    let job = context.shared.jobs.by_uid(&task.spec.job_ref.uid);
-    let longest = job.and_then(|job| {
-        let reboots = job.spec.all_steps().filter_map(|(_, _, s)| s.reboot.as_ref());
-        reboots.map(|r| r.timeout_seconds).max()
-    });
-    longest.unwrap_or(REBOOT_SECONDS)
+    restart_limit(context, task, |policy| policy != RebootPolicy::Never).unwrap_or(REBOOT_SECONDS)
+}
+
+/// The same where a step may restart the host before its agent can tell; else nothing.
+fn own_restart(context: &Context, task: &Task) -> i64 {
+    restart_limit(context, task, |policy| policy == RebootPolicy::SelfInitiated).unwrap_or(0)
+}
+
+fn restart_limit(context: &Context, task: &Task, counts: impl Fn(RebootPolicy) -> bool) -> Option<i64> {
+    let job = context.shared.jobs.by_uid(&task.spec.job_ref.uid)?;
+    let reboots = job
+        .spec
+        .all_steps()
+        .filter_map(|(_, _, step)| step.reboot.as_ref());
+    reboots
+        .filter(|reboot| counts(reboot.policy))
+        .map(|reboot| reboot.timeout_seconds)
+        .max()
 }
 
 /// Whether this controller found the node lost and nobody took that back.

@@ -4,7 +4,7 @@ use crate::world::World;
 use api::{
     Node, Task,
     quantity::Quantity,
-    task::{Claim, SYSTEM_ENDS, TaskPhase},
+    task::{Claim, Drain, SYSTEM_ENDS, TaskPhase},
 };
 use informer::{Change, Informer, Options};
 use jiff::Timestamp;
@@ -31,10 +31,23 @@ pub enum Plan {
     Reject,
     /// It runs until it is stopped.
     Run,
+    /// It runs for so long, wants its host restarted, and succeeds after that.
+    Restart(Restart),
     /// It is claimed and succeeds at once, with outputs.
     Output(&'static str, &'static str),
     /// Nothing is done.
     Ignore,
+}
+
+/// A restart of the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Restart {
+    /// How long the Task runs before it wants one.
+    pub runs: Duration,
+    /// How long nothing is heard of the host.
+    pub away: Duration,
+    /// How long it is not ready after that.
+    pub unready: Duration,
 }
 
 pub fn succeed() -> Plan {
@@ -51,7 +64,7 @@ enum Life {
 
 pub struct Agent {
     pub name: String,
-    life: watch::Sender<Life>,
+    life: Arc<watch::Sender<Life>>,
     work: JoinHandle<()>,
 }
 
@@ -97,13 +110,14 @@ impl Agent {
         });
         let leases: Api<Lease> = Api::namespaced(world.client.clone(), informer::NODE_LEASES);
         leases.create(&PostParams::default(), &lease).await.unwrap();
-        let life = watch::Sender::new(Life::Alive);
+        let life = Arc::new(watch::Sender::new(Life::Alive));
         let worker = Worker {
             client: world.client.clone(),
             clock: world.clock.clone(),
             name: name.into(),
             plan,
             life: life.subscribe(),
+            host: life.clone(),
         };
         Self {
             name: name.into(),
@@ -129,6 +143,8 @@ struct Worker {
     name: String,
     plan: Arc<dyn Fn(&Task) -> Plan + Send + Sync>,
     life: watch::Receiver<Life>,
+    /// A restart of the host cuts the agent off.
+    host: Arc<watch::Sender<Life>>,
 }
 
 impl Worker {
@@ -176,6 +192,7 @@ impl Worker {
             return;
         }
         match (&task.spec.stop, task.phase()) {
+            (None, TaskPhase::Bound) if task.spec.drain == Some(Drain::Wanted) => {}
             (None, TaskPhase::Bound) => self.take(task).await,
             (Some(stop), TaskPhase::Claimed | TaskPhase::Running) => {
                 let failed = ["Timeout", "DeadlineExceeded"].contains(&stop.reason.as_str())
@@ -204,7 +221,7 @@ impl Worker {
             nonce: "nonce".into(),
             time: MicroTime(self.now()),
         };
-        let phase = if matches!(plan, Plan::Run | Plan::Fail(_, true)) {
+        let phase = if matches!(plan, Plan::Run | Plan::Restart(_) | Plan::Fail(_, true)) {
             TaskPhase::Running
         } else {
             TaskPhase::Claimed
@@ -236,8 +253,36 @@ impl Worker {
                 )
                 .await;
             }
+            Plan::Restart(restart) => {
+                tokio::time::sleep(restart.runs).await;
+                let rebooting = json!({"phase": "Rebooting", "reboots": 1});
+                let Some(rebooting) = self.patch(&claimed, rebooting).await else {
+                    return;
+                };
+                self.allowed(&rebooting).await;
+                if !restart.away.is_zero() {
+                    self.host.send_replace(Life::Frozen);
+                    tokio::time::sleep(restart.away).await;
+                    self.host.send_replace(Life::Alive);
+                }
+                tokio::time::sleep(restart.unready).await;
+                self.end(&rebooting, TaskPhase::Succeeded, "", json!({})).await;
+            }
             Plan::Fail(reason, _) => self.end(&claimed, TaskPhase::Failed, reason, json!({})).await,
             Plan::Run | Plan::Reject | Plan::Ignore => {}
+        }
+    }
+
+    /// Waits for the permission to restart the host.
+    async fn allowed(&self, task: &Task) {
+        let fields = format!("metadata.name={}", task.name());
+        let tasks: Informer<Task> = Informer::start(self.client.clone(), Options::all().fields(fields));
+        let mut changes = tasks.subscribe();
+        while !tasks
+            .by_uid(task.uid())
+            .is_some_and(|task| task.spec.reboot_allowed)
+        {
+            changes.next().await;
         }
     }
 

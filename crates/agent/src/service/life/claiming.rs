@@ -6,7 +6,7 @@ use crate::{
     platform,
     service::{
         capacity::Share,
-        claim::{Claimer, Outcome, Step, is_withdrawn},
+        claim::{Claimer, Outcome, Step, is_claimable},
         facts,
         work::{self, Found},
     },
@@ -38,8 +38,8 @@ pub(super) enum Claimed {
 impl Life {
     /// Stores and claims a Task that nobody has claimed.
     pub(super) async fn claim(&mut self) -> Result<Claimed, Error> {
-        if is_withdrawn(&self.task) {
-            return Ok(Claimed::Leave); // a controller ends it
+        if !is_claimable(&self.task) {
+            return Ok(Claimed::Leave); // a controller ends it, or says when it may be taken
         }
         let found = match self.find_work().await {
             Ok(found) => found,
