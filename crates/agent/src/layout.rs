@@ -16,9 +16,14 @@
 use crate::platform;
 use sha2::{Digest, Sha256};
 use std::{
+    fs::File,
     io,
     path::{Path, PathBuf},
+    time::Duration,
 };
+
+/// Held by whoever drains the agent.
+const DRAIN: &str = "drain.lock";
 
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +100,22 @@ impl DataDir {
             found.extend(name.to_str().and_then(|uid| self.task(uid).ok()));
         }
         Ok(found)
+    }
+
+    /// Has the agent begin no new tasks for as long as the result lives, and as long as this process does.
+    pub fn drain(&self) -> Result<File, Error> {
+        let path = self.0.join(DRAIN);
+        loop {
+            if let Some(held) = platform::lock(&path).map_err(Error::io(&path))? {
+                return Ok(held);
+            }
+            std::thread::sleep(Duration::from_millis(20)); // the agent has a look
+        }
+    }
+
+    /// Whether somebody drains this agent.
+    pub fn is_draining(&self) -> bool {
+        matches!(platform::lock(&self.0.join(DRAIN)), Ok(None))
     }
 
     /// The folder kept across attempts of one index of a Job on this node.
@@ -259,6 +280,17 @@ mod tests {
         assert_eq!(data.tasks().unwrap(), vec![task.clone()]);
         assert_eq!(task.workspace().file_name().unwrap().len(), 8);
         assert!(TaskDir::of(data.path()).is_err());
+    }
+
+    #[test]
+    fn an_agent_is_drained_only_while_somebody_holds_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        assert!(!data.is_draining());
+        let held = data.drain().unwrap();
+        assert!(data.is_draining());
+        drop(held);
+        assert!(!data.is_draining());
     }
 
     #[test]

@@ -1,10 +1,15 @@
 //! The `prow-agent` binary: one file a command.
 
 mod diagnose;
+mod install;
 mod logging;
+mod programs;
 mod run;
 mod run_task;
+mod service;
 mod status;
+mod uninstall;
+mod upgrade;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,6 +24,12 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Makes the agent a service of this host; again is fine.
+    Install(install::Install),
+    /// Removes the service and its programs; the data folder stays unless asked for.
+    Uninstall(uninstall::Uninstall),
+    /// Hands the service over to another version, and back if that one does not do its work; running tasks go on.
+    Upgrade(upgrade::Upgrade),
     /// Runs the agent: enrols this host if need be, then takes the tasks bound to it.
     Run(run::Run),
     /// Shows what this host's agent knows: node, certificate, tasks.
@@ -42,6 +53,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Install(command) => command.run(),
+        Command::Uninstall(command) => command.run(),
+        Command::Upgrade(command) => command.run(),
         Command::Run(command) => command.run(),
         Command::Status(command) => command.run(),
         Command::Diagnose(command) => command.run(),

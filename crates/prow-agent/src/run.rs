@@ -1,5 +1,6 @@
 //! `prow-agent run`: the agent in the foreground, as a service or as a child of `prow dev`.
 
+use crate::{programs::Programs, service::HOST_WAITS};
 use agent::{
     layout::DataDir,
     service::{self, Ending, Settings, Written},
@@ -7,10 +8,9 @@ use agent::{
 use anyhow::Context;
 use api::clock::SystemClock;
 use clap::Args;
+#[cfg(windows)]
+use std::path::Path;
 use std::{path::PathBuf, sync::Arc, time::Duration};
-
-/// How long a host that goes down waits for an agent: the unit that `prow-agent install` writes sets TimeoutStopSec.
-pub const HOST_WAITS: Duration = Duration::from_secs(120);
 
 /// Flags of `run`; what they leave out is read from agent.yaml in the data folder.
 #[derive(Args)]
@@ -42,31 +42,65 @@ pub struct Run {
     /// Below this much free disk no new task is taken, such as 1Gi
     #[arg(long)]
     min_free_disk: Option<String>,
+    /// Started by the service manager, as `prow-agent install` told it
+    #[arg(long, hide = true)]
+    service: bool,
 }
 
 impl Run {
-    /// Runs until a signal or a foreign holder of the Lease ends it.
+    /// Runs until a signal, the service manager or a foreign holder of the Lease ends it.
     pub fn run(self) -> anyhow::Result<()> {
+        #[cfg(windows)]
+        if self.service {
+            return crate::service::process::serve(self);
+        }
+        let asked = async {
+            match asked_to_end() {
+                Ok(asked) => {
+                    asked.await;
+                    ending()
+                }
+                Err(error) => {
+                    tracing::error!("cannot be asked to end, so ending: {error:#}");
+                    Ending::Stop
+                }
+            }
+        };
+        self.work(|| {}, asked, std::future::pending())
+    }
+
+    /// The data folder.
+    #[cfg(windows)]
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Runs until `asked` resolves; `started` is called as soon as it is at work, `beside` runs along.
+    pub fn work(
+        self,
+        started: impl FnOnce(),
+        asked: impl Future<Output = Ending>,
+        beside: impl Future<Output = ()>,
+    ) -> anyhow::Result<()> {
         let data = DataDir::open(&self.data_dir)?;
         super::logging::start(data.path()).with_context(|| format!("no log in {}", data.path().display()))?;
-        let settings = self.settings()?;
+        let settings = self.settings(&data)?;
         // One thread is enough for all an agent does, and keeps it small.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .context("cannot start")?;
         runtime.block_on(async {
-            let asked = asked_to_end()?;
-            let shutdown = async move {
-                asked.await;
-                ending()
-            };
-            service::run(settings, Arc::new(SystemClock), shutdown).await?;
-            Ok(())
+            started();
+            tokio::select! {
+                ended = service::run(settings, Arc::new(SystemClock), asked) => Ok(ended?),
+                () = beside => Ok(()),
+            }
         })
     }
 
-    fn settings(self) -> anyhow::Result<Settings> {
+    fn settings(self, data: &DataDir) -> anyhow::Result<Settings> {
+        let program = self.runner(data)?;
         let flags = Written {
             server: self.server,
             name: self.name,
@@ -77,10 +111,32 @@ impl Run {
             run_as: None,
             allow_reboot: None,
         };
-        let program = std::env::current_exe().context("cannot find this program")?;
         let file = Written::load(&self.data_dir)?;
         let renew = Duration::from_secs(self.renew_seconds);
         Ok(flags.or(file).settle(self.data_dir, program, self.token, renew)?)
+    }
+}
+
+impl Run {
+    /// The program that runs tasks: this one, or where it is installed a copy of it that no installer touches.
+    fn runner(&self, data: &DataDir) -> anyhow::Result<PathBuf> {
+        let program = std::env::current_exe().context("cannot find this program")?;
+        if !self.service {
+            return Ok(program);
+        }
+        let programs = Programs::of(&program)?;
+        let used = service::state::runner_programs(data)?;
+        Ok(match programs.runner(&program) {
+            Ok(copy) => {
+                let gone = programs.clean(&used.into_iter().chain([copy.clone()]).collect::<Vec<_>>());
+                tracing::debug!(?gone, "copies that no runner uses are removed");
+                copy
+            }
+            Err(error) => {
+                tracing::warn!("runners are started from the service's own program: {error:#}");
+                program
+            }
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 //! agent makes of these things is in `agent::platform::windows`.
 #![cfg(windows)]
 
+pub mod account;
 pub mod clock;
 pub mod console;
 pub mod desktop;

@@ -6,7 +6,7 @@ use crate::{
     Error, Result,
     folder::Folder,
     patience::patiently,
-    security::{Descriptor, is_trusted_owner},
+    security::{Descriptor, is_narrow, is_trusted_owner},
 };
 use std::{
     fs::{File, OpenOptions},
@@ -26,7 +26,7 @@ pub fn create_folder(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     let folder = Folder::open_to_stamp(path)?;
-    if is_trusted_owner(&folder)? {
+    if is_trusted_owner(&folder)? && !is_narrow(&folder)? {
         private.stamp(&folder)?;
     }
     Ok(())

@@ -81,6 +81,11 @@ impl Descriptor {
         Self::parse(&private("OICI")?)
     }
 
+    /// Of a private folder that another account, by its SID, may use like us.
+    pub fn private_folder_for(sid: &str) -> Result<Self> {
+        Self::parse(&format!("{}(A;OICI;FA;;;{sid})", private("OICI")?))
+    }
+
     /// Of a private thing that holds nothing: a file, a pipe.
     pub fn private() -> Result<Self> {
         Self::parse(&private("")?)
@@ -189,6 +194,20 @@ fn private(inheritance: &str) -> Result<String> {
     Ok(sddl)
 }
 
+/// Whether an administrator has already narrowed down who may use an open file, such as to us and the account of our service: it inherits
+/// nothing and names no group that more than a few are in.
+pub fn is_narrow(file: impl AsHandle) -> Result<bool> {
+    Ok(is_narrow_list(&access_list_of(file.as_handle().as_raw_handle())?))
+}
+
+/// Everyone, anonymous, authenticated users, users, guests, interactive, network, all application packages; by their letters in the
+/// Security Descriptor Definition Language. Source: SID Strings of the Win32 documentation.
+const MANY: [&str; 8] = ["WD", "AN", "AU", "BU", "BG", "IU", "NU", "AC"];
+
+fn is_narrow_list(list: &str) -> bool {
+    list.starts_with("D:P(") && !MANY.iter().any(|many| list.contains(&format!(";;;{many})")))
+}
+
 /// Whether whoever owns an open file may have made it for us: ourselves, or those who can do everything anyway.
 pub fn is_trusted_owner(file: impl AsHandle) -> Result<bool> {
     let owner = owner(file)?;
@@ -276,7 +295,7 @@ pub(crate) fn own_token() -> Result<OwnedHandle> {
     unsafe { owned("OpenProcessToken", token) }
 }
 
-fn sid_text(sid: PSID) -> Result<String> {
+pub(crate) fn sid_text(sid: PSID) -> Result<String> {
     let mut text = ptr::null_mut();
     // SAFETY: the SID is valid, `text` takes the result.
     if unsafe { ConvertSidToStringSidW(sid, &mut text) } == 0 {
@@ -320,6 +339,18 @@ mod tests {
             open.contains(";;;BU)") && !open.contains("OICI;FA;;;BU"),
             "{open}"
         );
+    }
+
+    #[test]
+    fn a_list_is_narrow_if_it_inherits_nothing_and_names_no_large_group() {
+        let private = Descriptor::private_folder().unwrap().access_list().unwrap();
+        assert!(is_narrow_list(&private), "{private}");
+        let service = Descriptor::private_folder_for("S-1-5-20").unwrap();
+        assert!(is_narrow_list(&service.access_list().unwrap()));
+        let open = Descriptor::open_folder().unwrap().access_list().unwrap();
+        assert!(!is_narrow_list(&open), "{open}");
+        assert!(!is_narrow_list("D:AI(A;OICI;FA;;;SY)") && !is_narrow_list("D:P(A;OICI;FR;;;WD)"));
+        assert!(!is_narrow_list(""));
     }
 
     #[test]

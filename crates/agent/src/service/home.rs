@@ -18,7 +18,7 @@ use crate::{
     platform,
     runner::Identity,
 };
-use pki::Credentials;
+use pki::{Credentials, JoinToken};
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -222,6 +222,7 @@ impl Home {
 
 /// Leaves a join token for the agent that will work on this data folder.
 pub fn leave_join_token(data: &DataDir, token: &str) -> Result<(), Error> {
+    token.parse::<JoinToken>()?; // a mistake is better told now than in a service's log
     let pki = data.path().join("pki");
     platform::create_private_dir(&pki).map_err(fail(&pki))?;
     write(&pki.join("join-token"), token.as_bytes())
@@ -297,9 +298,12 @@ mod tests {
     #[test]
     fn a_join_token_is_kept_until_it_is_used() {
         let folder = tempfile::tempdir().unwrap();
-        leave_join_token(&DataDir::open(folder.path()).unwrap(), "t").unwrap();
+        let data = DataDir::open(folder.path()).unwrap();
+        assert!(leave_join_token(&data, "prow1.mistaken").is_err());
+        let token = JoinToken::generate(&"0".repeat(64)).unwrap().to_string();
+        leave_join_token(&data, &token).unwrap();
         let home = Home::open(folder.path()).unwrap();
-        assert_eq!(home.join_token().unwrap().as_deref(), Some("t"));
+        assert_eq!(home.join_token().unwrap(), Some(token));
         home.drop_join_token().unwrap();
         assert_eq!(home.join_token().unwrap(), None);
     }

@@ -106,8 +106,8 @@ impl Life {
             tracing::debug!(task = self.task.name(), ?next, "next");
             let begins = matches!(next, Next::Claim | Next::Resume);
             let goes_down = self.host.departure.has_begun() && (begins || next == Next::Return);
-            if goes_down {
-                return Ok(()); // looked at again after the boot
+            if goes_down || begins && self.host.home.data.is_draining() {
+                return Ok(()); // looked at again with the next list of Tasks
             }
             match next {
                 // What the watch told may be old, and the folder gone because all was told long ago.

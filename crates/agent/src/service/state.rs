@@ -8,14 +8,17 @@ use crate::{
 };
 use api::{Task, task::TaskPhase};
 use pki::Credentials;
-use std::{fmt, path::Path};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 /// Why it tells nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// No agent was ever started there, or the folder is another account's.
     #[error("{0} is no agent's data folder, or not readable: {1}")]
-    Folder(std::path::PathBuf, std::io::Error),
+    Folder(PathBuf, std::io::Error),
     /// See there.
     #[error(transparent)]
     Layout(#[from] crate::layout::Error),
@@ -69,6 +72,20 @@ pub fn read(root: &Path) -> Result<State, Error> {
         agent: agent.and_then(living),
         tasks,
     })
+}
+
+/// The programs that living runners run.
+pub fn runner_programs(data: &DataDir) -> Result<Vec<PathBuf>, crate::layout::Error> {
+    let image = |dir: &TaskDir| {
+        let local = super::recovery::Local {
+            run: journal::read(&dir.run_journal()).ok()?,
+            agent: journal::read(&dir.agent_journal()).ok()?,
+            alive: false,
+        };
+        let runner = local.runner()?;
+        runner.is_alive().then(|| PathBuf::from(&runner.image))
+    };
+    Ok(data.tasks()?.iter().filter_map(image).collect())
 }
 
 fn task(dir: &TaskDir) -> Option<TaskState> {

@@ -46,6 +46,8 @@ enum Probe {
     Ignore { pids: PathBuf },
     /// When asked to end, takes its time, writes a file and ends.
     OnEnd { millis: u64, file: PathBuf },
+    /// Waits until a file is there.
+    Await { file: PathBuf },
     /// Adds a line to a file.
     Append { file: PathBuf, line: String },
     /// Prints its arguments, one a line.
@@ -170,6 +172,11 @@ async fn main() {
             asked.recv().await;
             std::thread::sleep(Duration::from_millis(millis));
             append(&file, "cleaned");
+        }
+        Probe::Await { file } => {
+            while !file.exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
         Probe::Append { file, line } => append(&file, &line),
         Probe::Argv { args } => args.iter().for_each(|a| println!("[{a}]")),

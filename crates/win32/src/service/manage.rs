@@ -17,7 +17,9 @@ use windows_service::{
     service_manager::{ServiceManager, ServiceManagerAccess},
 };
 use windows_sys::Win32::{
-    Foundation::{ERROR_INVALID_PARAMETER, ERROR_SERVICE_DOES_NOT_EXIST, ERROR_SERVICE_NOT_ACTIVE},
+    Foundation::{
+        ERROR_INVALID_LEVEL, ERROR_INVALID_PARAMETER, ERROR_SERVICE_DOES_NOT_EXIST, ERROR_SERVICE_NOT_ACTIVE,
+    },
     System::Services::{
         ChangeServiceConfigW, QueryServiceConfig2W, SERVICE_CONFIG_PRESHUTDOWN_INFO, SERVICE_NO_CHANGE,
         SERVICE_PRESHUTDOWN_INFO,
@@ -145,23 +147,17 @@ impl Service {
             command: None,
             actions: Some(actions.collect()),
         };
-        const CALL: &str = "ChangeServiceConfig2W";
         let service = &self.0;
-        service.set_description(&config.description).map_err(of(CALL))?;
-        service
-            .set_preshutdown_timeout(config.preshutdown)
-            .map_err(of(CALL))?;
-        service.update_failure_actions(failure).map_err(of(CALL))?;
-        known_to_windows(
-            service
-                .set_failure_actions_on_non_crash_failures(true)
-                .map_err(of(CALL)),
-        )?;
-        known_to_windows(
-            service
-                .set_config_service_sid_info(ServiceSidType::Unrestricted)
-                .map_err(of(CALL)),
-        )
+        let described = service.set_description(&config.description);
+        described.map_err(of("ChangeServiceConfig2W, description"))?;
+        let limited = service.set_preshutdown_timeout(config.preshutdown);
+        limited.map_err(of("ChangeServiceConfig2W, preshutdown limit"))?;
+        let acts = service.update_failure_actions(failure);
+        known_to_windows(acts.map_err(of("ChangeServiceConfig2W, failure actions")))?;
+        let flagged = service.set_failure_actions_on_non_crash_failures(true);
+        known_to_windows(flagged.map_err(of("ChangeServiceConfig2W, failure actions flag")))?;
+        let known = service.set_config_service_sid_info(ServiceSidType::Unrestricted);
+        known_to_windows(known.map_err(of("ChangeServiceConfig2W, service SID")))
     }
 
     /// How it is doing.
@@ -297,7 +293,9 @@ fn open(name: &str, access: ServiceAccess) -> Result<Option<Service>> {
 /// Wine does not know every setting that Windows has; there the service goes without.
 fn known_to_windows(set: Result<()>) -> Result<()> {
     match set {
-        Err(error) if error.code == ERROR_INVALID_PARAMETER && is_wine() => Ok(()),
+        Err(error) if matches!(error.code, ERROR_INVALID_PARAMETER | ERROR_INVALID_LEVEL) && is_wine() => {
+            Ok(())
+        }
         result => result,
     }
 }
