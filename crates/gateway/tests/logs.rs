@@ -408,6 +408,32 @@ async fn a_follower_gets_every_byte_and_ends_with_the_task() {
     assert_eq!(follower.rest().await, "last\n");
 }
 
+/// IO-11: a log has no files that are rotated, only ranges; followers meet the borders of hundreds of them.
+#[tokio::test]
+async fn followers_from_the_start_and_from_the_middle_get_every_number_once() {
+    const LINES: usize = 6000;
+    let stage = Stage::with([running()]).await;
+    let lines: Vec<String> = (0..LINES)
+        .map(|n| format!("{n:05} {}\n", "x".repeat(n % 97)))
+        .collect();
+    let all = lines.concat();
+    let first = Follower::start(&stage, "follow=true").await;
+    let middle = lines[..LINES / 2].concat().len();
+    let second = Follower::start(&stage, &format!("follow=true&start={middle}")).await;
+    let ship = async {
+        let mut at = 0;
+        while at < all.len() {
+            // ranges end in the middle of lines
+            let end = all.len().min(at + 1 + at % 2011);
+            at = usize::try_from(stage.ship(at as u64, &all[at..end]).await).unwrap();
+        }
+        stage.api.apply(ended(all.len() as u64));
+    };
+    let ((), first, second) = tokio::join!(ship, first.rest(), second.rest());
+    assert_eq!(first, all);
+    assert_eq!(second, all[middle..]);
+}
+
 #[tokio::test]
 async fn a_follower_ends_when_nothing_more_can_come() {
     for last in ["ended with all", "ended without a size", "deleted"] {

@@ -21,6 +21,7 @@ fn on(node: &str) -> impl FnOnce(&mut api::JobSpec) + '_ {
     }
 }
 
+/// CP-12, Hold.
 #[tokio::test(start_paused = true)]
 async fn held_work_waits_for_its_node_and_takes_its_result() {
     let world = World::start(5, |_| Plan::Succeed(10 * MINUTE)).await;
@@ -122,6 +123,7 @@ async fn a_lost_node_holds_the_index_but_no_place() {
     assert_eq!(status.active, 1);
 }
 
+/// CT-05.
 #[tokio::test(start_paused = true)]
 async fn held_work_is_unknown_only_when_it_must_have_ended() {
     let world = World::start(5, |_| Plan::Run).await;
@@ -208,6 +210,7 @@ async fn work_that_was_never_taken_goes_elsewhere_at_no_cost() {
     );
 }
 
+/// CP-12, Rerun.
 #[tokio::test(start_paused = true)]
 async fn rerun_work_is_repeated_only_after_the_fence_has_surely_passed() {
     let world = World::start(5, |t| match t.spec.attempt {
@@ -235,6 +238,30 @@ async fn rerun_work_is_repeated_only_after_the_fence_has_surely_passed() {
         (TaskPhase::Failed, "Fenced")
     );
     assert_eq!(world.finished("j").await.phase, JobPhase::Succeeded);
+}
+
+/// CP-11.
+#[tokio::test(start_paused = true)]
+async fn a_silence_shorter_than_the_limit_changes_nothing_however_long_the_work() {
+    let world = World::start(5, |_| Plan::Succeed(10 * MINUTE)).await;
+    world
+        .job("j", |s| {
+            s.on_unknown = OnUnknown::Rerun;
+            on("n0")(s);
+        })
+        .await;
+    world.until_task(|t| t.phase() == TaskPhase::Claimed).await;
+    for _ in 0..6 {
+        world.agents[0].freeze();
+        tokio::time::sleep(Duration::from_secs(25)).await;
+        world.agents[0].thaw();
+        tokio::time::sleep(MINUTE).await;
+    }
+    let status = world.finished("j").await;
+    assert_eq!((status.phase, status.retries), (JobPhase::Succeeded, 0));
+    assert_eq!(world.all_tasks().await.len(), 1);
+    let events = world.events().await;
+    assert!(!events.iter().any(|e| e.starts_with("Node")), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]

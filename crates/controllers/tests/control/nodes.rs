@@ -156,6 +156,7 @@ async fn facts_become_labels() {
     assert_eq!(world.finished("j").await.phase, JobPhase::Succeeded);
 }
 
+/// CP-13 for work that may not be repeated: what was stopped half-way is no success.
 #[tokio::test(start_paused = true)]
 async fn a_no_execute_taint_stops_what_does_not_tolerate_it() {
     let world = World::start(2, |_| Plan::Run).await;
@@ -173,6 +174,31 @@ async fn a_no_execute_taint_stops_what_does_not_tolerate_it() {
         JobPhase::Failed,
         "a step had started, and Hold repeats nothing"
     );
+}
+
+/// CP-13 for work that may be repeated.
+#[tokio::test(start_paused = true)]
+async fn evicted_work_takes_no_retry_away_and_starts_again_when_the_node_is_back() {
+    let world = World::start(1, |t| match t.spec.attempt {
+        0 => Plan::Run,
+        _ => crate::agent::succeed(),
+    })
+    .await;
+    world
+        .job("k", |s| s.on_unknown = api::job::OnUnknown::Rerun)
+        .await;
+    let first = world.until_task(|t| t.phase() == TaskPhase::Running).await;
+    let taint = json!({"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}});
+    patch_node(&world, "n0", taint).await;
+    let ended = world
+        .until_task(|t| t.name() == first.name() && t.phase().is_terminal())
+        .await;
+    assert_eq!(ended.status.unwrap().reason, "Evicted");
+    let waits = world.until("k", |s| !s.waiting.is_empty()).await;
+    assert_eq!((waits.succeeded, waits.failed), (0, 0));
+    patch_node(&world, "n0", json!({"spec": {"taints": []}})).await;
+    // without a retryStrategy a failure would have been the end
+    assert_eq!(world.finished("k").await.phase, JobPhase::Succeeded);
 }
 
 /// Counted from when the taint came, also by a leader that came after it.
