@@ -1,23 +1,15 @@
 //! Agents and runners that die.
 
-use crate::world::{World, appears, gone, kill, runner};
+use crate::world::{World, appears, gone, hang_guard, kill, probe, runner};
 use api::task::TaskPhase;
 use serde_json::json;
-
-/// A step that says it has begun, waits until it may go on, and leaves a line each time it is run.
-fn slow(folder: &std::path::Path) -> String {
-    let at = folder.display();
-    format!(
-        "echo run >> {at}/runs; echo before; touch {at}/begun; while [ ! -e {at}/go ]; do sleep 0.05 || :; done; echo after"
-    )
-}
 
 #[tokio::test]
 async fn a_step_goes_on_while_its_agent_is_dead_and_its_log_is_whole() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("slow", &slow(&at)).await;
+    let job = world.slow("slow").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     agent.kill();
@@ -36,7 +28,7 @@ async fn a_new_agent_attends_the_runner_of_the_old_one() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("slow", &slow(&at)).await;
+    let job = world.slow("slow").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     let first = runner(&agent, &task);
@@ -59,16 +51,16 @@ async fn a_killed_runner_is_told_when_nothing_of_it_lives_any_more() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
-    let pid_file = at.join("pid");
-    let script = format!(
-        "setsid sh -c 'echo $$ > {0}; sleep 1000' & {1}",
-        pid_file.display(),
-        slow(&at)
-    );
-    let job = world.script("lost", &script).await;
+    let pids = at.join("pids");
+    let tree = || std::fs::read_to_string(&pids).unwrap_or_default();
+    let job = world.probe("lost", &["tree", "3", pids.to_str().unwrap()]).await;
     let task = world.bind(&job, "web1", 0).await;
-    appears(&at.join("begun")).await;
-    appears(&pid_file).await;
+    hang_guard(async {
+        while tree().lines().count() < 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await; // another program's file
+        }
+    })
+    .await;
     kill(runner(&agent, &task));
     let status = world.end(&task).await.status.unwrap();
     assert_eq!(
@@ -76,16 +68,11 @@ async fn a_killed_runner_is_told_when_nothing_of_it_lives_any_more() {
         (TaskPhase::Failed, "RunnerLost")
     );
     assert!(status.started_steps);
-    let pid: u32 = std::fs::read_to_string(&pid_file)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
-    assert!(
-        !std::path::Path::new(&format!("/proc/{pid}/exe")).exists(),
-        "a process of the lost run lives"
-    );
-    assert_eq!(world.log(&task, "main").await, "before\n");
+    for pid in tree().lines() {
+        let living = agent::platform::created(pid.parse().unwrap());
+        assert!(living.is_none(), "a process of the lost run lives");
+    }
+    assert_eq!(world.log(&task, "main").await.lines().count(), 3, "one of each");
     let size = world
         .logs
         .size(&logs::Log::new(task.uid(), "main"))
@@ -99,14 +86,15 @@ async fn rollback_and_finally_run_after_a_runner_was_killed() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
-    let touch = |name: &str| format!("touch {}", at.join(name).display());
+    let touch = |name: &str, file: &str| probe(name, &["append", at.join(file).to_str().unwrap(), "x"]);
+    let main = probe("main", &["slow", at.to_str().unwrap()]);
     let job = world
         .job(
             "undone",
             json!({
-                "steps": [{"name": "main", "shell": "sh", "script": slow(&at)}],
-                "rollback": [{"name": "undo", "shell": "sh", "script": touch("undone")}],
-                "finally": [{"name": "tidy", "shell": "sh", "script": touch("tidied")}],
+                "steps": [main],
+                "rollback": [touch("undo", "undone")],
+                "finally": [touch("tidy", "tidied")],
             }),
         )
         .await;
@@ -127,7 +115,7 @@ async fn agent_and_runner_killed_together_leave_a_truth_behind() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("both", &slow(&at)).await;
+    let job = world.slow("both").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     agent.kill();
@@ -146,7 +134,7 @@ async fn a_claimed_task_missing_in_the_folder_is_never_started() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("forgotten", &slow(&at)).await;
+    let job = world.slow("forgotten").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     let runner = runner(&agent, &task);
@@ -168,7 +156,7 @@ async fn a_restarted_agent_takes_its_lease_back_at_once() {
     let mut agent = world.agent("web1").await;
     agent.kill();
     agent.start();
-    let job = world.script("next", "echo hi").await;
+    let job = world.probe("next", &["exit", "0"]).await;
     let task = world.bind(&job, "web1", 0).await;
     assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
     assert!(
@@ -184,7 +172,7 @@ async fn logs_are_shipped_though_an_earlier_agent_had_told_the_end() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("pending", &slow(&at)).await;
+    let job = world.slow("pending").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     world
@@ -193,7 +181,7 @@ async fn logs_are_shipped_though_an_earlier_agent_had_told_the_end() {
     world.door.shut();
     agent.kill();
     kill(runner(&agent, &task));
-    let log = agent.task(&task).join("steps/00-main/log.cri");
+    let log = agent.task(&task).join("steps").join("00-main").join("log.cri");
     let size = std::fs::metadata(log).unwrap().len();
     world
         .write_status(

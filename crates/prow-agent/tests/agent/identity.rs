@@ -1,6 +1,9 @@
 //! Who an agent is, and what it says of its host when something is wrong with it.
 
-use crate::world::{Agent, World, hang_guard};
+use crate::{
+    programs::program,
+    world::{Agent, World, hang_guard},
+};
 use agent::service::{self, Written};
 use api::{
     clock::{Clock, ManualClock, SystemClock},
@@ -38,7 +41,7 @@ async fn a_certificate_is_renewed_in_time_and_a_wrong_clock_is_told() {
         server: Some(world.back_door()),
         ..Written::default()
     };
-    let program = env!("CARGO_BIN_EXE_prow-agent").into();
+    let program = program("prow-agent").into();
     let settings = settings
         .settle(agent.data.clone(), program, None, Duration::from_secs(1))
         .unwrap();
@@ -59,7 +62,7 @@ async fn a_certificate_is_renewed_in_time_and_a_wrong_clock_is_told() {
     // The new one is as good as the old.
     agent.start();
     condition(&world, "web1", "ClockSkewed", "False").await;
-    let job = world.script("after", "echo hi").await;
+    let job = world.probe("after", &["exit", "0"]).await;
     let task = world.bind(&job, "web1", 0).await;
     assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
 }
@@ -68,7 +71,7 @@ async fn a_certificate_is_renewed_in_time_and_a_wrong_clock_is_told() {
 async fn below_the_disk_floor_nothing_new_is_taken_and_old_folders_go() {
     let world = World::start().await;
     let mut agent = world.agent("web1").await;
-    let job = world.script("disk", "echo hi").await;
+    let job = world.probe("disk", &["exit", "0"]).await;
     let before = world.bind(&job, "web1", 0).await;
     world.end(&before).await;
     agent.kill();

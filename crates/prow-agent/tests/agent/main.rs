@@ -5,14 +5,20 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // helpers outside #[test] functions may panic too
 
+#[cfg(unix)]
 mod claiming;
 mod crashing;
 mod cut_off;
+#[cfg(unix)]
 mod diagnosing;
 mod door;
 mod hollow;
 mod identity;
+#[path = "../programs.rs"]
+mod programs;
+#[cfg(unix)]
 mod rebooting;
+#[cfg(unix)]
 mod running;
 mod stopping;
 mod world;

@@ -5,16 +5,12 @@ use api::task::TaskPhase;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-fn endless(at: &std::path::Path) -> String {
-    format!("touch {}/begun; sleep 1000", at.display())
-}
-
 #[tokio::test]
 async fn a_stop_order_ends_the_work() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
-    let job = world.script("stopped", &endless(&at)).await;
+    let job = world.slow("stopped").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     let stop = json!({"reason": "Cancelled", "message": "enough", "graceSeconds": 1});
@@ -32,7 +28,7 @@ async fn a_stop_order_given_while_the_agent_was_dead_is_obeyed() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let job = world.script("stopped", &endless(&at)).await;
+    let job = world.slow("stopped").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     agent.kill();
@@ -50,7 +46,7 @@ async fn a_stop_order_given_while_the_agent_was_dead_is_obeyed() {
 async fn a_task_made_with_a_stop_order_is_not_claimed() {
     let world = World::start().await;
     let _agent = world.agent("web1").await;
-    let job = world.script("withdrawn", "echo never").await;
+    let job = world.probe("withdrawn", &["exit", "0"]).await;
     let stopped = world
         .bind_with(&job, "web1", 0, |spec| {
             spec.stop = Some(api::task::Stop {
@@ -70,7 +66,7 @@ async fn a_deleted_task_is_stopped_and_one_that_is_gone_too() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let agent = world.agent("web1").await;
-    let job = world.script("deleted", &endless(&at)).await;
+    let job = world.slow("deleted").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     world
@@ -98,16 +94,13 @@ async fn a_deleted_task_is_stopped_and_one_that_is_gone_too() {
     gone(runner).await;
 }
 
+#[cfg(unix)] // a service is asked by its control, not by a signal
 #[tokio::test]
 async fn stopping_the_agent_leaves_the_work_alone() {
     let world = World::start().await;
     let at = world.folder.path().to_owned();
     let mut agent = world.agent("web1").await;
-    let script = format!(
-        "touch {0}/begun; while [ ! -e {0}/go ]; do sleep 0.05 || :; done; echo done",
-        at.display()
-    );
-    let job = world.script("left", &script).await;
+    let job = world.slow("left").await;
     let task = world.bind(&job, "web1", 0).await;
     appears(&at.join("begun")).await;
     agent.signal(rustix::process::Signal::TERM);
@@ -115,5 +108,5 @@ async fn stopping_the_agent_leaves_the_work_alone() {
     std::fs::write(at.join("go"), "").unwrap();
     agent.start();
     assert_eq!(world.end(&task).await.phase(), TaskPhase::Succeeded);
-    assert_eq!(world.log(&task, "main").await, "done\n");
+    assert_eq!(world.log(&task, "main").await, "before\nafter\n");
 }

@@ -1,6 +1,7 @@
 //! A server with its doors, agents as processes, and Tasks made as the scheduler makes them.
 
-use crate::door::Door;
+use crate::{door::Door, programs::program};
+use agent::{platform, runner::Identity as Process};
 use api::{
     Job, Task, TaskSpec,
     identity::Identity,
@@ -151,7 +152,20 @@ impl World {
         jobs.create(&PostParams::default(), &job).await.unwrap()
     }
 
+    /// A Job whose only step is the probe.
+    pub async fn probe(&self, name: &str, args: &[&str]) -> Job {
+        self.job(name, json!({"steps": [probe("main", args)]})).await
+    }
+
+    /// A Job whose only step leaves a line in `runs` of the world's folder, says "before", makes `begun` there, waits for `go`, and says
+    /// "after".
+    pub async fn slow(&self, name: &str) -> Job {
+        self.probe(name, &["slow", self.folder.path().to_str().unwrap()])
+            .await
+    }
+
     /// A Job with one shell script as its only step.
+    #[cfg(unix)]
     pub async fn script(&self, name: &str, script: &str) -> Job {
         let step = json!({"name": "main", "shell": "sh", "script": script});
         self.job(name, json!({"steps": [step]})).await
@@ -264,6 +278,11 @@ impl World {
     }
 }
 
+/// A step that runs the probe.
+pub fn probe(name: &str, args: &[&str]) -> Value {
+    json!({"name": name, "command": [program("prow-probe")], "args": args})
+}
+
 /// Runs to its end, or fails the test that would hang.
 pub async fn hang_guard<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(HANG, what).await.expect("hangs")
@@ -297,7 +316,7 @@ impl Agent {
             .create(true)
             .open(self.data.with_extension("log"))
             .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_prow-agent"))
+        let child = Command::new(program("prow-agent"))
             .args(["run", "--renew-seconds", "1"])
             .args(["--server", &self.server])
             .arg("--data-dir")
@@ -313,10 +332,12 @@ impl Agent {
         self.child = Some(child);
     }
 
+    #[cfg(unix)]
     pub fn pid(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
+    #[cfg(unix)]
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(self.pid() as i32).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
@@ -367,23 +388,14 @@ pub async fn appears(path: &Path) {
     .await;
 }
 
-/// Waits until a process, or all of a name, is gone.
+/// Waits until a process is gone.
 pub async fn gone(pid: u32) {
-    let path = PathBuf::from(format!("/proc/{pid}"));
     hang_guard(async {
-        while path.exists() && !is_zombie(pid) {
+        while platform::created(pid).is_some() {
             tokio::time::sleep(Duration::from_millis(10)).await; // no child of ours: nobody tells of its end
         }
     })
     .await;
-}
-
-fn is_zombie(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-        stat.rsplit(')')
-            .next()
-            .is_some_and(|rest| rest.trim_start().starts_with('Z'))
-    })
 }
 
 /// The pid of the runner of a task, as its journal tells.
@@ -402,6 +414,5 @@ pub fn runner(agent: &Agent, task: &Task) -> u32 {
 
 /// Kills a process of somebody else's.
 pub fn kill(pid: u32) {
-    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    platform::end_process(&Process::of(pid).unwrap());
 }

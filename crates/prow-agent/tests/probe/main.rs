@@ -31,8 +31,16 @@ enum Probe {
     Tree { depth: u32, pids: PathBuf },
     /// Writes numbers from 1, one a line, with a pause after each.
     Count { to: u32, millis: u64 },
+    /// Leaves a line in `runs`, says "before", makes `begun`, waits for `go`, says "after".
+    Slow { folder: PathBuf },
     /// Each generation starts the next and ends at once.
-    Relay { generations: u32, pids: PathBuf },
+    Relay {
+        generations: u32,
+        pids: PathBuf,
+        /// The first stays.
+        #[arg(long)]
+        stay: bool,
+    },
     /// Leaves a process behind that holds the output, then ends with a code.
     Leave {
         pids: PathBuf,
@@ -128,7 +136,20 @@ async fn main() {
             }
             wait();
         }
-        Probe::Relay { generations, pids } => {
+        Probe::Slow { folder } => {
+            append(&folder.join("runs"), "run");
+            println!("before");
+            std::fs::write(folder.join("begun"), "").unwrap();
+            while !folder.join("go").exists() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            println!("after");
+        }
+        Probe::Relay {
+            generations,
+            pids,
+            stay,
+        } => {
             add_pid(&pids);
             std::thread::sleep(Duration::from_millis(5));
             if generations > 0 {
@@ -137,6 +158,9 @@ async fn main() {
                     .arg(&pids)
                     .spawn()
                     .unwrap();
+            }
+            if stay {
+                wait();
             }
         }
         Probe::Leave { pids, code, apart } => {

@@ -59,6 +59,7 @@ async fn a_killed_runner_is_not_started_again_but_may_roll_back_once() {
     assert!(!ok && why.contains("run before"), "{why}");
 
     let recover = Recover {
+        phase: api::task::TaskPhase::Failed,
         reason: "RunnerLost".into(),
         message: "the runner was killed".into(),
     };
@@ -331,6 +332,7 @@ async fn a_runner_killed_at_any_instant_leaves_no_double_start_and_an_honest_jou
                 .await;
             assert!(!run_again(&rig).0, "round {round}: it ran again");
             rig.options.recover = Some(Recover {
+                phase: api::task::TaskPhase::Failed,
                 reason: "RunnerLost".into(),
                 message: "killed".into(),
             });

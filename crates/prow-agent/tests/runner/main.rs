@@ -10,6 +10,8 @@ mod outcomes;
 mod output;
 #[cfg(unix)]
 mod processes;
+#[path = "../programs.rs"]
+mod programs;
 mod rig;
 #[cfg(unix)]
 mod secrets;

@@ -1,5 +1,6 @@
 //! A task in a folder of its own, a real runner for it, and the agent's side of the endpoint.
 
+use crate::programs::program;
 use agent::{
     journal::{self, Entry, RunRecord},
     layout::{DataDir, TaskDir},
@@ -24,24 +25,6 @@ use tempfile::TempDir;
 pub const AGENT: &str = env!("CARGO_BIN_EXE_prow-agent");
 #[cfg(unix)]
 pub const PROBE: &str = env!("CARGO_BIN_EXE_prow-probe");
-
-/// Where the programs under test are: those of a Windows build are not where they were built.
-fn program(name: &str) -> String {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap();
-    let beside = if folder.ends_with("deps") {
-        folder.parent().unwrap()
-    } else {
-        folder
-    };
-    let program = beside.join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-    assert!(
-        program.exists(),
-        "{} is missing: build it first",
-        program.display()
-    );
-    program.to_str().unwrap().to_owned()
-}
 
 /// A task that has not run yet.
 pub struct Rig {

@@ -259,3 +259,50 @@ async fn what_cannot_start_says_why() {
         done.status.message
     );
 }
+
+/// RA-02, the part that decides: Windows tells of a program that never began by its exit code alone.
+#[tokio::test]
+async fn a_program_that_never_began_is_a_start_that_failed() {
+    for code in [0xC000_0135_u32, 0xC000_0142] {
+        let code = code.cast_signed().to_string();
+        let done = probe(&["exit", "--", &code]).run().await;
+        let step = done.step("main");
+        assert_eq!(step.reason, "StartFailed");
+        assert!(step.message.contains("DLL"), "{}", step.message);
+        assert!(step.exit_code.is_some(), "the code is kept");
+    }
+}
+
+/// A step gets limits or does not start. Wine refuses a limit of processor time; Windows itself does not, so there this is not run.
+#[tokio::test]
+async fn limits_that_cannot_be_set_keep_the_step_from_starting() {
+    if !win32::system::is_wine() {
+        eprintln!("not run: this host can set limits");
+        return;
+    }
+    let mut main = probe_step("main", &["append", PIDS, "ran"]);
+    main["resources"] = json!({"limits": {"cpu": "500m"}});
+    let (rig, file) = with_pids(json!([main]));
+    let done = rig.run().await;
+    assert_eq!(done.end(), ("Failed".into(), "StartFailed"));
+    let said = &done.status.message;
+    assert!(said.contains("resources.limits"), "{said}");
+    assert!(!std::path::Path::new(&file).exists());
+}
+
+/// PT-04: the chain is cut where it is when the step is cancelled.
+#[tokio::test]
+async fn a_chain_is_cut_by_a_cancel() {
+    for round in 0..rounds(3) {
+        let (rig, file) = with_pids(json!([probe_step("main", &["relay", "100000", PIDS, "--stay"])]));
+        let mut running = started(rig).await;
+        have(&file, 5).await;
+        running.stop("Cancelled", 0, false).await;
+        let done = running.finished().await;
+        assert_eq!(done.end(), ("Cancelled".into(), "Cancelled"));
+        let before = pids(&file).len();
+        tokio::time::sleep(Duration::from_millis(100)).await; // several generations
+        assert_eq!(pids(&file).len(), before, "round {round}: it goes on");
+        assert!(living(&file).is_empty(), "round {round}");
+    }
+}
