@@ -1,5 +1,8 @@
 //! What can be typed: the verbs and the flags they all share.
 
+#[cfg(test)]
+mod tests;
+
 use crate::{commands::*, outcome::Outcome};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -38,6 +41,7 @@ pub struct Global {
         global = true,
         value_name = "FILTER",
         env = "RUST_LOG",
+        hide_env_values = true,
         help_heading = "Connection"
     )]
     pub log: Option<String>,

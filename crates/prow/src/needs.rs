@@ -77,6 +77,11 @@ pub fn of(spec: &JobSpec) -> Needs {
     env(&spec.env, &spec.env_from, &mut need);
     for (_, _, step) in spec.all_steps() {
         env(&step.env, &step.env_from, &mut need);
+        if let Some(file) = &step.script_file
+            && let Some(name) = &file.config_map
+        {
+            need(Holder::ConfigMap, name, Some(&file.path));
+        }
         for mount in &step.mounts {
             for (holder, name) in [
                 (Holder::Secret, &mount.secret),
@@ -126,7 +131,7 @@ mod tests {
         let spec: JobSpec = serde_json::from_value(json!({
             "params": [{"name": "pw", "valueFrom": {"secretKeyRef": {"name": "p", "key": "k"}}}],
             "envFrom": [{"configMapRef": {"name": "settings"}}, {"secretRef": {"name": "maybe", "optional": true}}],
-            "steps": [{"name": "a", "mounts": [{"secret": "tls", "path": "tls"}], "env": [
+            "steps": [{"name": "a", "scriptFile": {"configMap": "scripts", "path": "a.ps1"}, "mounts": [{"secret": "tls", "path": "tls"}], "env": [
                 {"name": "A", "valueFrom": {"secretKeyRef": {"name": "p", "key": "k2"}}},
                 {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "k", "optional": true}}},
                 {"name": "C", "valueFrom": {"secretKeyRef": {"name": "s-${{ node.name }}", "key": "k"}}},
@@ -138,7 +143,15 @@ mod tests {
             .keys()
             .map(|(holder, name)| format!("{holder:?} {name}"))
             .collect();
-        assert_eq!(names, ["Secret p", "Secret tls", "ConfigMap settings"]);
+        assert_eq!(
+            names,
+            [
+                "Secret p",
+                "Secret tls",
+                "ConfigMap scripts",
+                "ConfigMap settings"
+            ]
+        );
         assert_eq!(
             needs[&(Holder::Secret, "p".into())],
             BTreeSet::from(["k".into(), "k2".into()])

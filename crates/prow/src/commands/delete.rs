@@ -39,7 +39,7 @@ pub struct Delete {
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
     wait: bool,
     /// How long to wait, such as 30s; 0s means without limit
-    #[arg(long, default_value = "0s", value_parser = super::wait::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = super::wait::duration)]
     timeout: Duration,
     /// An object that does not exist is no error
     #[arg(long)]

@@ -19,8 +19,14 @@ use serde_json::Value;
 pub struct Get {
     #[command(flatten)]
     selection: Selection,
-    /// How: wide, yaml, json, name, jsonpath={…}
-    #[arg(short, long, value_name = "FORMAT", default_value = "")]
+    /// In which form: wide, yaml, json, name, jsonpath={…}. Default: a table
+    #[arg(
+        short,
+        long,
+        value_name = "FORMAT",
+        default_value = "",
+        hide_default_value = true
+    )]
     output: Format,
     /// Go on showing changes
     #[arg(short, long)]

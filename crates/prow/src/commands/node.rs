@@ -41,7 +41,7 @@ enum Token {
         #[arg(long, value_name = "PATTERN", default_value = "*")]
         name: String,
         /// How long it may be used, such as 30m or 24h
-        #[arg(long, default_value = "24h", value_parser = super::wait::duration)]
+        #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = super::wait::duration)]
         ttl: Duration,
     },
     /// Show the tokens there are; a used or expired one goes by itself after an hour

@@ -8,7 +8,7 @@ use serde_json::json;
 /// Settle a Task whose outcome is not known: say what you found on the host.
 #[derive(Args, Debug)]
 pub struct Resolve {
-    /// The Task
+    /// The Task, as `prow get tasks` shows it
     #[arg(value_name = "TASK")]
     task: String,
     /// What it counts as

@@ -53,7 +53,12 @@ pub struct Run {
     #[arg(long, value_name = "AMOUNT", default_value = "100%", help_heading = "How")]
     max_failures: String,
     /// How long it may take on a node, such as 90s or 1h
-    #[arg(long, value_parser = super::wait::duration, help_heading = "How")]
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = super::wait::duration,
+        help_heading = "How"
+    )]
     timeout: Option<Duration>,
     /// Show equal outputs once, with the nodes they came from
     #[arg(long, help_heading = "How")]

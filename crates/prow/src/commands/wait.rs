@@ -25,7 +25,7 @@ pub struct Wait {
     #[arg(long = "for", value_name = "WHAT")]
     goal: Goal,
     /// How long, such as 30s or 1h
-    #[arg(long, default_value = "30s", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     timeout: Duration,
     /// All objects of the kind in the namespace
     #[arg(long)]
