@@ -27,4 +27,4 @@ pub struct RebootMark {
 
 pub use imp::*;
 pub use launch::{Exit, Launch, Limits, Process, Usage};
-pub use reboot::{Ordered, boot_id, is_shutting_down, order_reboot};
+pub use reboot::{Ordered, boot_id, clock, is_shutting_down, order_reboot};

@@ -29,6 +29,7 @@ mod node_status;
 mod orders;
 mod recovery;
 mod report;
+mod restart_wish;
 mod retry;
 pub mod settings;
 mod ship;
@@ -110,6 +111,7 @@ pub async fn run(
     };
     home.mark_healthy()?;
     let client = server.client();
+    let wish = restart_wish::RestartWish::open(home.data.path(), &home.boot_id);
     let host = Arc::new(Host {
         node,
         capacity: capacity::Capacity::new(&facts::capacity(&settings, home.data.path())),
@@ -124,6 +126,7 @@ pub async fn run(
         kept: cleanup::Kept::default(),
         departure: departure::Departure::default(),
         abandoned: abandoned::Abandoned::default(),
+        wish,
     });
     let (pressure, pressed) = watch::channel(false);
     let supervised = supervisor::run(host.clone());

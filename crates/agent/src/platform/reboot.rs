@@ -1,10 +1,12 @@
 //! Restarting the host: which boot this is, whether it ends, and the order for the next.
 //!
 //! Builds with debug assertions can be told to play another host: `PROW_SIMULATED_HOST` names a folder with its boot id in `boot`;
-//! `stopping` is there while it goes down; an order to restart is a line in `ordered`, or refused by what stands in `theirs`.
+//! `stopping` is there while it goes down; an order to restart is a line in `ordered`, or refused by what stands in `theirs`; its clock
+//! is wrong by the seconds in `clock`.
 
 use super::imp;
-use std::io;
+use api::clock::{Clock, SystemClock};
+use std::{io, sync::Arc};
 
 /// What became of an order to restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +44,27 @@ pub fn order_reboot(why: &str) -> io::Result<Ordered> {
     imp::order_reboot(why)
 }
 
+/// The host's clock.
+pub fn clock() -> Arc<dyn Clock> {
+    #[cfg(debug_assertions)]
+    if let Some(host) = simulated::host() {
+        return Arc::new(host);
+    }
+    Arc::new(SystemClock)
+}
+
 #[cfg(debug_assertions)]
 mod simulated {
-    use super::Ordered;
+    use super::{Clock, Ordered, SystemClock};
+    use jiff::{SignedDuration, Timestamp};
     use std::{fs, io, io::Write, path::PathBuf};
+
+    impl Clock for Host {
+        fn now(&self) -> Timestamp {
+            let wrong = fs::read_to_string(self.0.join("clock")).unwrap_or_default();
+            SystemClock.now() + SignedDuration::from_secs(wrong.trim().parse().unwrap_or_default())
+        }
+    }
 
     pub struct Host(PathBuf);
 

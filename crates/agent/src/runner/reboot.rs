@@ -51,6 +51,12 @@ pub(super) fn is_wanted(list: List, step: &Step, outcome: &Outcome) -> bool {
     }
 }
 
+/// Whether the restart that a step wants has begun already.
+fn is_under_way(policy: RebootPolicy, outcome: &Outcome) -> bool {
+    let initiated = outcome.exit.as_ref().is_some_and(|exit| exit.code == INITIATED);
+    initiated || policy == RebootPolicy::SelfInitiated
+}
+
 /// The outcome of a step with what it means for the host.
 pub(super) fn after(run: &Run, list: List, step: &Step, outcome: Outcome) -> Outcome {
     if !is_wanted(list, step, &outcome) {
@@ -76,8 +82,7 @@ pub(super) fn after(run: &Run, list: List, step: &Step, outcome: Outcome) -> Out
             ..Outcome::failed("RebootLoop", message)
         };
     }
-    let initiated = outcome.exit.as_ref().is_some_and(|exit| exit.code == INITIATED);
-    let under_way = initiated || policy(list, step) == RebootPolicy::SelfInitiated;
+    let under_way = is_under_way(policy(list, step), &outcome);
     let code = match &outcome.exit {
         Some(exit) => format!("exit code {}: ", api::exit_code::describe(exit.code)),
         None => String::new(),
@@ -258,6 +263,137 @@ async fn ready(
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             halt = run.control.halted(None) => return Ok(Err(Finish::halted(&halt))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{journal::VERSION, platform::Exit, runner::Identity};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+
+    fn step(policy: RebootPolicy) -> Step {
+        Step {
+            reboot: Some(Reboot {
+                policy,
+                ..Reboot::default()
+            }),
+            ..Step::default()
+        }
+    }
+
+    fn ended(code: u32) -> Outcome {
+        let exit = Exit {
+            code,
+            name: String::new(),
+        };
+        Outcome::of_exit(exit, api::step::ExitCodes::default().classify(code))
+    }
+
+    /// EC-06: 3010 asks for a restart, 1641 has begun one.
+    #[test]
+    fn codes_and_policies_say_whether_the_host_is_restarted() {
+        use RebootPolicy::*;
+        for (policy, code, wanted, under_way) in [
+            (Never, 3010, false, false),
+            (IfRequested, 0, false, false),
+            (IfRequested, 3010, true, false),
+            (IfRequested, 1641, true, true),
+            (IfRequested, 1603, false, false),
+            (Always, 0, true, false),
+            (Always, 1641, true, true),
+            (Always, 5, false, false),
+            (SelfInitiated, 0, true, true),
+            (SelfInitiated, 3010, true, true),
+            (SelfInitiated, 5, false, true),
+        ] {
+            let (step, outcome) = (step(policy), ended(code));
+            assert_eq!(
+                is_wanted(List::Steps, &step, &outcome),
+                wanted,
+                "{policy:?} {code}"
+            );
+            assert_eq!(is_under_way(policy, &outcome), under_way, "{policy:?} {code}");
+            assert!(!is_wanted(List::Finally, &step, &outcome));
+        }
+    }
+
+    #[test]
+    fn a_step_that_did_not_run_restarts_nothing() {
+        let skipped = Outcome::passed(StepPhase::Skipped, "Compliant", String::new());
+        assert!(!is_wanted(List::Steps, &step(RebootPolicy::Always), &skipped));
+    }
+
+    fn entry(record: RunRecord) -> Entry<RunRecord> {
+        Entry {
+            v: VERSION,
+            at: MicroTime("2026-01-01T00:00:00Z".parse().unwrap()),
+            record,
+        }
+    }
+
+    fn requested(boot_id: &str) -> RunRecord {
+        RunRecord::RebootRequested(Restart {
+            step: "a".into(),
+            boot_id: boot_id.into(),
+            under_way: false,
+            worked_millis: 5,
+        })
+    }
+
+    fn begun(restarts_host: bool) -> Vec<Entry<RunRecord>> {
+        let runner = Identity {
+            pid: 1,
+            created: 1,
+            boot_id: "first".into(),
+            image: String::new(),
+        };
+        vec![
+            entry(RunRecord::RunnerStarted {
+                runner,
+                containment: None,
+            }),
+            entry(RunRecord::StepStarted {
+                list: List::Steps,
+                place: 0,
+                name: "a".into(),
+                attempt: 1,
+                restarts_host,
+            }),
+        ]
+    }
+
+    /// Whatever a runner is told, it goes on only in another boot, once a restart, and only where one was asked for.
+    #[test]
+    fn work_goes_on_in_another_boot_only() {
+        let with = |records: Vec<RunRecord>| {
+            let mut all = begun(false);
+            all.extend(records.into_iter().map(entry));
+            all
+        };
+        let resumed = || RunRecord::Resumed {
+            boot_id: "second".into(),
+        };
+        let recovering = || RunRecord::Recovering {
+            reason: "RunnerLost".into(),
+            message: String::new(),
+        };
+        for (records, boot, goes_on) in [
+            (with(vec![]), "second", false),
+            (begun(true), "second", true),
+            (begun(true), "first", false),
+            (with(vec![requested("first")]), "first", false),
+            (with(vec![requested("first")]), "second", true),
+            (with(vec![requested("first"), resumed()]), "third", false),
+            (
+                with(vec![requested("first"), resumed(), requested("second")]),
+                "third",
+                true,
+            ),
+            (with(vec![requested("first"), recovering()]), "second", false),
+        ] {
+            assert_eq!(going_on(&records, boot).is_some(), goes_on, "{boot}: {records:?}");
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 use api::{
     JobSpec, Task,
-    clock::{Clock, SystemClock},
+    clock::Clock,
     task::{StepStatus, TaskPhase, TaskStatus},
     work::Work,
 };
@@ -73,7 +73,7 @@ pub fn run(folder: &Path) -> Result<(), Error> {
     runtime.block_on(async {
         let task = TaskDir::of(folder)?;
         let lock = hold(&task).await?;
-        let mut run = Run::take(task, lock, Arc::new(SystemClock)).await?;
+        let mut run = Run::take(task, lock, platform::clock()).await?;
         let walked = match run.unreadable.take() {
             Some(message) => Walked::Finished(walk::Finish::failed("WorkUnreadable", message)),
             None => walk::walk(&mut run).await?,

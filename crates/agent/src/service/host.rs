@@ -2,7 +2,7 @@
 
 use super::{
     abandoned::Abandoned, capacity::Capacity, cleanup::Kept, connection::Server, departure::Departure,
-    home::Home, lease::Renewal, settings::Settings, work::Works,
+    home::Home, lease::Renewal, restart_wish::RestartWish, settings::Settings, work::Works,
 };
 use api::clock::Clock;
 use std::sync::Arc;
@@ -36,4 +36,6 @@ pub struct Host {
     pub departure: Departure,
     /// Processes that could not be ended.
     pub abandoned: Abandoned,
+    /// A restart of the host that a step asked for and nobody may order.
+    pub wish: RestartWish,
 }

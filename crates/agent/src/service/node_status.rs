@@ -33,6 +33,8 @@ struct Seen {
     /// Processes that could not be ended.
     abandoned: String,
     marks: Vec<RebootMark>,
+    /// What a step said that asked for a restart which its Job does not allow.
+    wish: Option<String>,
     engine: Option<PathBuf>,
 }
 
@@ -44,6 +46,7 @@ impl Seen {
             skewed: is_skewed(host),
             abandoned: host.abandoned.left().borrow().join(", "),
             marks: platform::pending_reboot(),
+            wish: host.wish.said().borrow().clone(),
             engine: platform::container_engine(),
         }
     }
@@ -69,6 +72,7 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
     let nodes: Api<Node> = Api::all(host.client.clone());
     let mut renewals = host.renewals.clone();
     let mut abandoned = host.abandoned.left();
+    let mut wish = host.wish.said();
     let mut backoff = Backoff::new(Duration::from_secs(30));
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -76,6 +80,7 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
     loop {
         pressure.mark_unchanged();
         abandoned.mark_unchanged();
+        wish.mark_unchanged();
         seen = Seen::now(&host, &pressure, &seen);
         match write(&host, &nodes, &facts, &seen).await {
             Ok(()) => backoff.reset(),
@@ -93,6 +98,7 @@ pub async fn run(host: Arc<Host>, mut pressure: watch::Receiver<bool>) {
                 () = tokio::time::sleep_until(until) => break,
                 Ok(()) = pressure.changed() => break,
                 Ok(()) = abandoned.changed() => break,
+                Ok(()) = wish.changed() => break,
                 versions = &mut further, if !asked => {
                     asked = true;
                     facts.versions.extend(versions.unwrap_or_default()); // a panic there was reported by the runtime
@@ -194,7 +200,7 @@ fn conditions(seen: &Seen, data: &str, skew: i128) -> Vec<Is> {
             ),
             ("ClockRight", "the host's clock agrees with the server's"),
         ),
-        pending(&seen.marks),
+        pending(&seen.marks, seen.wish.as_deref()),
         is(
             "Degraded",
             !seen.abandoned.is_empty(),
@@ -229,7 +235,7 @@ fn conditions(seen: &Seen, data: &str, skew: i128) -> Vec<Is> {
 }
 
 /// Marks are named one by one, so that the one that stays set can be found.
-fn pending(marks: &[RebootMark]) -> Is {
+fn pending(marks: &[RebootMark], wish: Option<&str>) -> Is {
     let named = |counts: bool| {
         let names: Vec<_> = marks
             .iter()
@@ -238,7 +244,11 @@ fn pending(marks: &[RebootMark]) -> Is {
             .collect();
         names.join(", ")
     };
-    let (counted, shown) = (named(true), named(false));
+    let (mut counted, shown) = (named(true), named(false));
+    if let Some(wish) = wish {
+        counted += if counted.is_empty() { "" } else { ", " };
+        counted += wish;
+    }
     let mut message = match counted.as_str() {
         "" => "no mark that counts is set".to_owned(),
         counted => format!("a restart is due: {counted}"),
@@ -325,6 +335,7 @@ mod tests {
             low_memory: true,
             skewed: true,
             abandoned: "7 (x)".into(),
+            wish: None,
             marks: vec![mark(true)],
             engine: Some("/sock".into()),
         };
@@ -340,13 +351,16 @@ mod tests {
     fn marks_are_named_and_those_that_do_not_count_make_nothing_pending() {
         let mark = |source, counts| RebootMark { source, counts };
         let renames = mark("PendingFileRenameOperations", false);
-        let none = pending(std::slice::from_ref(&renames));
+        let none = pending(std::slice::from_ref(&renames), None);
         assert!(!none.holds && none.message.contains("PendingFileRenameOperations"));
-        let set = pending(&[mark("CBS RebootPending", true), renames]);
+        let set = pending(
+            &[mark("CBS RebootPending", true), renames],
+            Some("step a of b ended with code 3010"),
+        );
         assert!(set.holds);
         assert_eq!(
             set.message,
-            "a restart is due: CBS RebootPending; also set, not counted: PendingFileRenameOperations"
+            "a restart is due: CBS RebootPending, step a of b ended with code 3010; also set, not counted: PendingFileRenameOperations"
         );
     }
 

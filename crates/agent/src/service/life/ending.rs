@@ -116,6 +116,7 @@ impl Life {
 
     pub(super) async fn tell(&mut self, mut status: TaskStatus, mut voice: Voice) -> Result<(), Error> {
         self.measure_logs(&mut status);
+        self.host.wish.consider(self.task.name(), &self.local.run);
         let shipped = tokio::time::timeout(LAST_WORDS, voice.shipper.finish())
             .await
             .is_ok();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::journal::{List, VERSION};
+use crate::journal::{List, Restart, VERSION};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use std::collections::BTreeMap;
 
@@ -192,6 +192,159 @@ fn the_recovery_table() {
         ("gone there, alive here", Remote::Gone, alive(begun()), Next::Stop),
         ("ended there and here", Remote::Ended, finished(), Next::Nothing),
         ("gone there, nothing here", Remote::Gone, stored(), Next::Nothing),
+    ];
+    for (story, remote, local, next) in rows {
+        assert_eq!(decide(&remote, &local, BOOT), next, "{story}");
+    }
+}
+
+fn told(boot: &str, rebooting: bool, reboots: i32) -> Remote {
+    Remote::Claimed {
+        ours: true,
+        boot_id: boot.into(),
+        running: true,
+        rebooting,
+        reboots,
+    }
+}
+
+fn requested(mut local: Local, boot: &str) -> Local {
+    local.run.push(at(RunRecord::RebootRequested(Restart {
+        step: "a".into(),
+        boot_id: boot.into(),
+        under_way: false,
+        worked_millis: 0,
+    })));
+    local
+}
+
+/// The host came back once, and the work went on in this boot or an earlier one.
+fn returned(boot: &str) -> Local {
+    let mut local = requested(begun(), "the first boot");
+    local.agent.push(at(AgentRecord::ShutdownSeen));
+    local
+        .agent
+        .push(at(AgentRecord::Returned { boot_id: boot.into() }));
+    local.run.push(at(RunRecord::Resumed { boot_id: boot.into() }));
+    local
+}
+
+fn restarts_itself(clean: bool) -> Local {
+    let mut local = begun();
+    local.run.pop();
+    local.run.push(at(RunRecord::StepStarted {
+        list: List::Steps,
+        place: 0,
+        name: "a".into(),
+        attempt: 1,
+        restarts_host: true,
+    }));
+    if clean {
+        local.agent.push(at(AgentRecord::ShutdownSeen));
+    }
+    local
+}
+
+#[test]
+fn the_recovery_table_of_restarts() {
+    let rebooted = || Next::Lost(Lost::REBOOTED);
+    let rows: Vec<(&str, Remote, Local, Next)> = vec![
+        (
+            "asked, not gone down yet",
+            told(BOOT, true, 1),
+            requested(begun(), BOOT),
+            Next::Restart,
+        ),
+        (
+            "its word had not come through",
+            told(BOOT, false, 0),
+            requested(begun(), BOOT),
+            Next::Restart,
+        ),
+        (
+            "back",
+            told(EARLIER, true, 1),
+            requested(begun(), EARLIER),
+            Next::Return,
+        ),
+        (
+            "back, and nobody was told",
+            told(EARLIER, false, 0),
+            requested(begun(), EARLIER),
+            Next::Return,
+        ),
+        (
+            "a journal from before the restart",
+            told(EARLIER, false, 1),
+            requested(begun(), EARLIER),
+            rebooted(),
+        ),
+        (
+            "a journal from before another restart",
+            told(EARLIER, true, 2),
+            requested(begun(), EARLIER),
+            rebooted(),
+        ),
+        (
+            "went on and died",
+            told(EARLIER, false, 1),
+            returned(BOOT),
+            Next::Lost(Lost::RUNNER),
+        ),
+        (
+            "went on and crashed",
+            told(EARLIER, false, 1),
+            returned(EARLIER),
+            Next::Lost(Lost::CRASHED),
+        ),
+        (
+            "wants another",
+            told(EARLIER, true, 2),
+            requested(returned(EARLIER), EARLIER),
+            Next::Return,
+        ),
+        (
+            "restarted by its step",
+            told(EARLIER, false, 0),
+            restarts_itself(true),
+            Next::Return,
+        ),
+        (
+            "and the agent died before it went on",
+            told(EARLIER, true, 1),
+            restarts_itself(true),
+            Next::Return,
+        ),
+        (
+            "by its step, an old journal",
+            told(EARLIER, false, 1),
+            restarts_itself(true),
+            rebooted(),
+        ),
+        (
+            "crashed in such a step",
+            told(EARLIER, false, 0),
+            restarts_itself(false),
+            Next::Lost(Lost::CRASHED),
+        ),
+        (
+            "its runner died in such a step",
+            told(BOOT, false, 0),
+            restarts_itself(true),
+            Next::Lost(Lost::RUNNER),
+        ),
+        (
+            "ended on the server",
+            Remote::Ended,
+            requested(begun(), EARLIER),
+            Next::Nothing,
+        ),
+        (
+            "gone from the server",
+            Remote::Gone,
+            requested(begun(), EARLIER),
+            Next::Nothing,
+        ),
     ];
     for (story, remote, local, next) in rows {
         assert_eq!(decide(&remote, &local, BOOT), next, "{story}");
