@@ -6,11 +6,10 @@ use agent::{
     service::{self, Ending, Settings, Written},
 };
 use anyhow::Context;
-use api::clock::SystemClock;
 use clap::Args;
 #[cfg(windows)]
 use std::path::Path;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 /// Flags of `run`; what they leave out is read from agent.yaml in the data folder.
 #[derive(Args)]
@@ -93,7 +92,7 @@ impl Run {
         runtime.block_on(async {
             started();
             tokio::select! {
-                ended = service::run(settings, Arc::new(SystemClock), asked) => Ok(ended?),
+                ended = service::run(settings, agent::platform::clock(), asked) => Ok(ended?),
                 () = beside => Ok(()),
             }
         })
@@ -113,7 +112,10 @@ impl Run {
         };
         let file = Written::load(&self.data_dir)?;
         let renew = Duration::from_secs(self.renew_seconds);
-        Ok(flags.or(file).settle(self.data_dir, program, self.token, renew)?)
+        let mut written = flags.or(file);
+        // one that somebody started by hand, or that `prow dev` did, leaves its host alone
+        written.allow_reboot.get_or_insert(self.service);
+        Ok(written.settle(self.data_dir, program, self.token, renew)?)
     }
 }
 
