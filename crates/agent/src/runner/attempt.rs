@@ -2,6 +2,7 @@
 
 mod launch;
 mod ready;
+mod start;
 
 use super::{
     environment::{Secrets, Unusable},
@@ -9,7 +10,7 @@ use super::{
     link::Answer,
     outputs, reboot,
     run::{Error, Run},
-    shell::{self, Purpose},
+    shell::{self, Purpose, Source},
     step::{End, Failure},
     values::{self, Fetched},
 };
@@ -25,7 +26,7 @@ use api::{
     step::{ExitClass, RebootPolicy, Step, StopSignal},
     task::StepPhase,
 };
-use launch::What;
+use launch::{Prepared, What};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -161,7 +162,8 @@ impl<'a> Attempt<'a> {
         log.forget_lines();
         self.fetch(WantedKind::ConfigMap).await?;
         self.mount(WantedKind::ConfigMap)?;
-        let acts = !self.step.command.is_empty() || self.step.script.is_some();
+        let acts =
+            !self.step.command.is_empty() || self.step.script.is_some() || self.step.script_file.is_some();
         if let Some(check) = &self.step.check {
             let verdict = self.check(check, log, spent).await?;
             match verdict {
@@ -276,8 +278,9 @@ impl<'a> Attempt<'a> {
     }
 
     async fn check(&mut self, check: &str, log: &mut Log, spent: &mut Usage) -> Result<Verdict, Cut> {
-        let launch = self.launch(What::Script(check, Purpose::Check), Secrets::Without)?;
-        let ended = self.execute(launch, None, self.shell(), log, spent).await?;
+        let what = What::Script(Source::Text(check), Purpose::Check);
+        let prepared = self.launch(what, Secrets::Without)?;
+        let ended = self.execute(prepared, None, self.shell(), log, spent).await?;
         if let Some(halt) = ended.halt {
             return Err(Outcome::halted(halt).into());
         }
@@ -296,19 +299,25 @@ impl<'a> Attempt<'a> {
     }
 
     async fn act(&mut self, log: &mut Log, spent: &mut Usage) -> Result<Ended, Cut> {
-        let (what, shell) = match &self.step.script {
-            Some(script) => (What::Script(script, Purpose::Script), self.shell()),
+        let source = match (&self.step.script, &self.step.script_file) {
+            (Some(script), _) => Some(Source::Text(script)),
+            (None, Some(file)) => Some(self.script_file(file)?),
+            (None, None) => None,
+        };
+        let (what, shell) = match source {
+            Some(source) => (What::Script(source, Purpose::Script), self.shell()),
             None => (What::Command, None),
         };
-        let launch = self.launch(what, Secrets::With)?;
+        let prepared = self.launch(what, Secrets::With)?;
         let pre_stop = match &self.step.pre_stop {
             Some(pre) => {
-                let launch = self.launch(What::Script(&pre.script, Purpose::PreStop), Secrets::With)?;
+                let what = What::Script(Source::Text(&pre.script), Purpose::PreStop);
+                let launch = self.launch(what, Secrets::With)?.launch;
                 Some((launch, Duration::from_secs(pre.timeout_seconds.unsigned_abs())))
             }
             None => None,
         };
-        self.execute(launch, pre_stop, shell, log, spent).await
+        self.execute(prepared, pre_stop, shell, log, spent).await
     }
 
     /// The shell of the step's scripts.
@@ -318,7 +327,7 @@ impl<'a> Attempt<'a> {
 
     async fn execute(
         &mut self,
-        launch: Launch,
+        prepared: Prepared,
         pre_stop: Option<(Launch, Duration)>,
         shell: Option<&str>,
         log: &mut Log,
@@ -335,9 +344,12 @@ impl<'a> Attempt<'a> {
             let refused = |e| Outcome::failed("StartFailed", format!("no desktop for its windows: {e}"));
             group = group.with_windows().map_err(refused)?;
         }
+        let Prepared { launch, marks } = prepared;
         let program = launch.program.display().to_string();
+        let limit = Duration::from_secs(self.run.options.shell_start_seconds);
         let execution = Execution {
             launch,
+            begin: marks.clone().map(|marks| (marks, limit)),
             signal,
             ends_when_asked: shell::goes_on_when_asked(shell),
             pre_stop,
@@ -367,7 +379,8 @@ impl<'a> Attempt<'a> {
         self.run.containment.spare(&ended.detached);
         self.run.containment.abandon(&ended.abandoned);
         if ended.abandoned.is_empty() {
-            return Ok(ended);
+            let why = marks.and_then(|marks| self.never_began(&ended, &marks, shell));
+            return why.map_or(Ok(ended), |outcome| Err(outcome.into()));
         }
         let names: Vec<String> = ended
             .abandoned
@@ -419,6 +432,17 @@ impl<'a> Attempt<'a> {
                 exit: Some(exit),
                 class: Some(class),
                 ..Outcome::failed("StartFailed", message)
+            });
+        }
+        if matches!(class, ExitClass::Success | ExitClass::Warning) && self.was_stopped() {
+            let code = exit_code::describe(exit.code);
+            let message = format!(
+                "a program's exit code {code} ended the script before its end: use Invoke-Native with -Ok, or nativeErrors: Last"
+            );
+            return Ok(Outcome {
+                exit: Some(exit),
+                class: Some(class),
+                ..Outcome::failed("NativeError", message)
             });
         }
         let mut outcome = Outcome::of_exit(exit, class);

@@ -8,6 +8,7 @@ use super::{
     control::{Cause, Control, Halt},
     link::Link,
     pump::{Command, Masks, Pump},
+    shell::Marks,
 };
 use crate::{
     crilog::Log,
@@ -33,6 +34,8 @@ pub(super) struct Execution {
     pub pre_stop: Option<(Launch, Duration)>,
     pub encoding: OutputEncoding,
     pub allow_detached: bool,
+    /// What its shell tells of the start, and how long that may take.
+    pub begin: Option<(Marks, Duration)>,
     /// The try's own time limit.
     pub end: Option<Instant>,
     pub mask_file: PathBuf,
@@ -51,6 +54,15 @@ pub(super) struct Ended {
     pub usage: Usage,
     /// How long its main process lived.
     pub lived: Duration,
+    /// Whether it was ended because its shell had not begun in time.
+    pub stuck: bool,
+}
+
+/// Why a process is not waited for any longer.
+enum Over {
+    Exited,
+    Halted(Halt),
+    Stuck,
 }
 
 /// Runs a process to its end. An error means that it was not started, and says why.
@@ -95,25 +107,27 @@ struct Life<'a> {
 
 impl Life<'_> {
     async fn live(mut self) -> Ended {
-        let mut halt = tokio::select! {
+        let mut over = tokio::select! {
             biased;
-            _ = self.group.exited(self.pid) => None,
-            halt = self.control.halted(self.run.end) => Some(halt),
+            _ = self.group.exited(self.pid) => Over::Exited,
+            halt = self.control.halted(self.run.end) => Over::Halted(halt),
+            () = self.stuck() => Over::Stuck,
         };
         let lived = self.begun.elapsed();
         let mut detached = Vec::new();
-        match &mut halt {
-            Some(halt) => {
+        match &mut over {
+            Over::Halted(halt) => {
                 self.stop(halt).await;
                 // what came while it was ending may allow even less afterwards
                 if let Some(harder) = self.control.halt(None).filter(Halt::ends_all) {
                     halt.harden(harder);
                 }
             }
-            None => {
+            Over::Exited => {
                 self.drained().await;
                 detached = self.leave().await;
             }
+            Over::Stuck => self.note("the shell did not begin the script; ended by force".to_owned()),
         }
         let abandoned = self.group.end(ABANDON_AFTER).await;
         for process in &abandoned {
@@ -127,12 +141,27 @@ impl Life<'_> {
         let _ = self.tell.send(Command::Finish);
         Ended {
             exit,
-            halt,
+            stuck: matches!(over, Over::Stuck),
+            halt: match over {
+                Over::Halted(halt) => Some(halt),
+                Over::Exited | Over::Stuck => None,
+            },
             abandoned,
             detached,
             usage: self.group.usage(),
             lived,
         }
+    }
+
+    /// Waits until the shell has had its time to begin and did not.
+    async fn stuck(&self) {
+        if let Some((marks, limit)) = &self.run.begin {
+            tokio::time::sleep(*limit).await;
+            if !marks.has_begun() {
+                return;
+            }
+        }
+        std::future::pending().await
     }
 
     /// Waits until the output of the ended process has come.

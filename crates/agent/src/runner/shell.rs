@@ -55,6 +55,8 @@ pub(super) struct Script<'a> {
     pub utf8: bool,
     pub policy: ExecutionPolicy,
     pub native_errors: NativeErrors,
+    /// Exit codes of programs that are no errors though they are not 0, as `1..7,3010..3010`.
+    pub success: String,
 }
 
 impl Script<'_> {
@@ -66,13 +68,18 @@ impl Script<'_> {
             .map(|()| file)
     }
 
-    /// Where its shell leaves a mark as soon as the script begins; there is none yet.
-    fn mark(&self) -> Result<PathBuf, String> {
-        let mark = self.folder.join(format!("{}.began", self.purpose.file()));
-        match std::fs::remove_file(&mark) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(format!("{}: {e}", mark.display())),
-            _ => Ok(mark),
+    /// Where its shell leaves marks; those of an earlier try are gone.
+    fn marks(&self) -> Result<Marks, String> {
+        let marks = Marks::of(self.folder, self.purpose);
+        for mark in [&marks.mode, &marks.began] {
+            match std::fs::remove_file(mark) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(format!("{}: {e}", mark.display()));
+                }
+                _ => {}
+            }
         }
+        Ok(marks)
     }
 
     /// The script's file for a shell that takes any.
@@ -102,8 +109,48 @@ pub(super) struct Invocation {
     pub args: Vec<OsString>,
     /// Further variables its shell needs.
     pub env: Vec<(&'static str, OsString)>,
-    /// The file its shell makes as soon as the script begins.
-    pub began: Option<PathBuf>,
+    /// What its shell tells, if it can.
+    pub marks: Option<Marks>,
+}
+
+/// Files by which a shell tells how far it came.
+#[derive(Clone, Debug)]
+pub(super) struct Marks {
+    /// There as soon as the shell runs anything: its language mode.
+    mode: PathBuf,
+    /// There as soon as our wrapper runs.
+    began: PathBuf,
+}
+
+/// The word in the second mark of a script that a program's exit code ended before its time.
+const STOPPED: &str = "stopped";
+
+impl Marks {
+    /// Those of a step's script.
+    pub fn of(folder: &Path, purpose: Purpose) -> Self {
+        let mark = |ending: &str| folder.join(format!("{}.{ending}", purpose.file()));
+        Self {
+            mode: mark("mode"),
+            began: mark("began"),
+        }
+    }
+
+    /// Whether the script was begun.
+    pub fn has_begun(&self) -> bool {
+        self.began.exists()
+    }
+
+    /// Whether a program's exit code ended the script.
+    pub fn was_stopped(&self) -> bool {
+        std::fs::read_to_string(&self.began).is_ok_and(|text| text.lines().any(|line| line.trim() == STOPPED))
+    }
+
+    /// The shell's language mode, if it came so far.
+    pub fn language_mode(&self) -> Option<String> {
+        let text = std::fs::read_to_string(&self.mode).ok()?;
+        let mode = text.trim_start_matches('\u{feff}').trim().to_owned();
+        (!mode.is_empty()).then_some(mode)
+    }
 }
 
 /// Writes the files of the script into its folder and says how to run it. Errors are sentences for users.
@@ -128,7 +175,7 @@ pub(super) fn prepare(host: &Host<'_>, script: Script<'_>) -> Result<Invocation,
                 args: words.chain(script.args).collect(),
                 program: (host.find)(&program)?,
                 env: Vec::new(),
-                began: None,
+                marks: None,
             })
         }
         _ => Err(format!("unknown shell \"{shell}\"")),
@@ -157,7 +204,7 @@ fn plain(
         program: program?,
         args,
         env: Vec::new(),
-        began: None,
+        marks: None,
     })
 }
 
@@ -238,6 +285,7 @@ mod tests {
             utf8: false,
             policy: ExecutionPolicy::default(),
             native_errors: NativeErrors::default(),
+            success: String::new(),
         };
         change(&mut script);
         let run = prepare(&host, script)?;

@@ -22,6 +22,9 @@ pub struct Options {
     /// Whether control groups are used where they can be; without them a task is held together by the subreaper alone.
     #[serde(default = "yes")]
     pub control_groups: bool,
+    /// How long a shell may take until a script begins.
+    #[serde(default = "three_minutes")]
+    pub shell_start_seconds: u64,
     /// Labels of the node, for expressions.
     #[serde(default)]
     pub node_labels: BTreeMap<String, String>,
@@ -45,6 +48,11 @@ pub struct Recover {
     pub message: String,
 }
 
+/// Windows PowerShell can take a minute on a loaded host.
+fn three_minutes() -> u64 {
+    180
+}
+
 fn yes() -> bool {
     true
 }
@@ -55,6 +63,7 @@ impl Default for Options {
             max_log_bytes: 64 << 20,
             renewed_at: platform::boot_nanos(),
             control_groups: true,
+            shell_start_seconds: three_minutes(),
             node_labels: BTreeMap::new(),
             resume: false,
             recover: None,

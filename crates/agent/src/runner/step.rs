@@ -47,6 +47,8 @@ pub(super) struct Failure {
     pub message: String,
     pub fatal: bool,
     pub retry_code: bool,
+    /// The shell never began: this may be tried once more, whatever the step says of retries.
+    pub never_began: bool,
     pub abandoned: bool,
 }
 
@@ -127,17 +129,17 @@ async fn tries(
     number: &mut i32,
 ) -> Result<Outcome, Error> {
     let strategy = step.retry_strategy.clone().unwrap_or_default();
+    let mut one_more = true;
     loop {
         *number += 1;
         let number = *number;
         let attempt = Attempt::new(run, list, place, step, number);
         let outcome = attempt::run(attempt, log, spent).await?;
         let again = match &outcome.end {
+            End::Failed(f) if f.fatal || f.abandoned => false,
+            End::Failed(f) if f.never_began && std::mem::take(&mut one_more) => true,
             End::Failed(f) => {
-                !f.fatal
-                    && !f.abandoned
-                    && (strategy.retry_on == RetryOn::AnyFailure || f.retry_code)
-                    && number <= strategy.limit
+                (strategy.retry_on == RetryOn::AnyFailure || f.retry_code) && number <= strategy.limit
             }
             _ => false,
         };
@@ -171,11 +173,12 @@ async fn tries(
 pub(super) fn unsupported(step: &Step) -> Option<&'static str> {
     let store = |v: &api::data::EnvVar| v.value_from.as_ref().is_some_and(|f| f.store_ref.is_some());
     [
-        (step.script_file.is_some(), "scriptFile"),
+        (
+            step.script_file.as_ref().is_some_and(|f| f.artifact.is_some()),
+            "scriptFile.artifact",
+        ),
         (step.image.is_some(), "image"),
         (step.security_context.is_some(), "securityContext"),
-        (step.execution_policy.is_some(), "executionPolicy"),
-        (step.native_errors.is_some(), "nativeErrors"),
         (!step.artifacts.is_empty(), "artifacts"),
         (
             step.mounts

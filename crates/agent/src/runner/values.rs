@@ -121,6 +121,16 @@ fn uses<'a>(spec: &'a JobSpec, step: &'a Step) -> Vec<Use<'a>> {
             })
         }));
     }
+    if let Some(file) = &step.script_file
+        && let Some(name) = &file.config_map
+    {
+        found.push(Use {
+            kind: WantedKind::ConfigMap,
+            name,
+            key: Some(&file.path),
+            optional: false,
+        });
+    }
     for mount in &step.mounts {
         let objects = [
             (WantedKind::Secret, &mount.secret),

@@ -16,6 +16,8 @@ mod rig;
 #[cfg(unix)]
 mod secrets;
 #[cfg(unix)]
+mod shells;
+#[cfg(unix)]
 mod stopping;
 #[cfg(unix)]
 mod walking;

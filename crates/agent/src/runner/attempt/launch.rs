@@ -2,16 +2,18 @@
 
 use super::{Attempt, Cut, MASK, OUTPUT, Outcome};
 use crate::{
+    local::WantedKind,
     platform::{self, Launch, Limits},
     runner::{
         environment::{Environment, Secrets, Unusable},
         scope,
-        shell::{self, Host, Invocation, Purpose, Script, Source},
+        shell::{self, Host, Invocation, Marks, Purpose, Script, Source},
+        values,
     },
 };
 use api::{
     expr::{Scope, Template},
-    step::OutputEncoding,
+    step::{ExecutionPolicy, ExitClass, OutputEncoding, ScriptFile, Step},
 };
 use std::{
     collections::BTreeMap,
@@ -23,7 +25,47 @@ use std::{
 #[derive(Clone, Copy)]
 pub(super) enum What<'a> {
     Command,
-    Script(&'a str, Purpose),
+    Script(Source<'a>, Purpose),
+}
+
+/// A process ready to be started.
+pub(super) struct Prepared {
+    pub launch: Launch,
+    /// What its shell tells of the start, if it can.
+    pub marks: Option<Marks>,
+}
+
+/// What the host's default shell may not have is refused, and so is a signature that this system does not look at.
+fn only_powershell_has(step: &Step, shell: &str) -> Result<(), String> {
+    let powershell = matches!(shell, "powershell" | "pwsh");
+    for (set, field) in [
+        (step.execution_policy.is_some(), "executionPolicy"),
+        (step.native_errors.is_some(), "nativeErrors"),
+    ] {
+        if set && !powershell {
+            return Err(format!(
+                "{field}: only powershell and pwsh have this; the shell here is \"{shell}\""
+            ));
+        }
+    }
+    if step.execution_policy == Some(ExecutionPolicy::AllSigned) && !cfg!(windows) {
+        return Err("executionPolicy: AllSigned: PowerShell looks at signatures on Windows only".to_owned());
+    }
+    Ok(())
+}
+
+/// The codes of programs that are no errors, as the wrapper reads them.
+fn success(step: &Step) -> String {
+    let classes = step.exit_codes.clone().unwrap_or_default().classes();
+    let good = |class: &ExitClass| matches!(class, ExitClass::Success | ExitClass::Warning);
+    let ranges = classes
+        .iter()
+        .filter(|(_, class, _)| good(class))
+        .flat_map(|(_, _, codes)| codes.iter().filter_map(api::exit_code::CodePattern::range));
+    ranges
+        .map(|r| format!("{}..{}", r.start(), r.end()))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 impl Attempt<'_> {
@@ -37,13 +79,13 @@ impl Attempt<'_> {
     }
 
     /// Puts a process together: environment, folder, program, arguments.
-    pub(super) fn launch(&self, what: What<'_>, secrets: Secrets) -> Result<Launch, Cut> {
+    pub(super) fn launch(&self, what: What<'_>, secrets: Secrets) -> Result<Prepared, Cut> {
         let scope = scope::of(self.run);
         let fields = self.fields();
         let mut env = self.environment(secrets, &fields, &scope)?;
         let failed = |message: String| Cut::from(Outcome::failed("StartFailed", message));
         let dir = self.working_dir(&scope).map_err(failed)?;
-        let (program, args) = match what {
+        let (program, args, marks) = match what {
             What::Command => {
                 let words = self.step.command.iter().chain(&self.step.args);
                 let mut words = words
@@ -57,12 +99,13 @@ impl Attempt<'_> {
                 (
                     platform::find_program(name, env.path(), &dir).map_err(failed)?,
                     words,
+                    None,
                 )
             }
-            What::Script(script, purpose) => {
-                let run = self.script(script, purpose, &env).map_err(failed)?;
+            What::Script(source, purpose) => {
+                let run = self.script(source, purpose, &env).map_err(failed)?;
                 env.always(run.env);
-                (run.program, run.args)
+                (run.program, run.args, run.marks)
             }
         };
         platform::check_folder(&program, &dir).map_err(failed)?;
@@ -73,17 +116,51 @@ impl Attempt<'_> {
             let path = self.folder.join(file);
             platform::write_private(&path, b"").map_err(|e| failed(format!("{}: {e}", path.display())))?;
         }
-        Ok(Launch {
-            program,
-            args,
-            env,
-            dir,
+        Ok(Prepared {
+            launch: Launch {
+                program,
+                args,
+                env,
+                dir,
+            },
+            marks,
         })
     }
 
-    fn script(&self, text: &str, purpose: Purpose, env: &Environment<'_>) -> Result<Invocation, String> {
+    /// Where the script file of the step is.
+    pub(super) fn script_file<'f>(&'f self, file: &'f ScriptFile) -> Result<Source<'f>, Cut> {
+        let failed =
+            |message: String| Cut::from(Outcome::failed("StartFailed", format!("scriptFile: {message}")));
+        if let Some(name) = &file.config_map {
+            let kind = WantedKind::ConfigMap;
+            let missing = || {
+                Outcome::failed(
+                    values::unavailable(kind),
+                    format!("ConfigMap \"{name}\" has no key \"{}\"", file.path),
+                )
+            };
+            let value = self.fetched.key(kind, name, &file.path).ok_or_else(missing)?;
+            return Ok(Source::Bytes(value.reveal()));
+        }
+        let path = Path::new(file.host_path.as_deref().unwrap_or_default());
+        if !path.is_absolute() {
+            return Err(failed(format!("{} is no full path on this host", path.display())));
+        }
+        if !path.is_file() {
+            return Err(failed(format!("there is no file {}", path.display())));
+        }
+        Ok(Source::File(path))
+    }
+
+    fn script(
+        &self,
+        source: Source<'_>,
+        purpose: Purpose,
+        env: &Environment<'_>,
+    ) -> Result<Invocation, String> {
         let step = self.step;
         let shell = step.shell.as_deref().unwrap_or(platform::DEFAULT_SHELL);
+        only_powershell_has(step, shell)?;
         let args = match purpose {
             Purpose::Script => step
                 .args
@@ -106,13 +183,14 @@ impl Attempt<'_> {
         };
         let script = Script {
             shell: step.shell.as_deref(),
-            source: Source::Text(text),
+            source,
             purpose,
             args,
             folder: &self.folder,
             utf8: step.output_encoding == Some(OutputEncoding::Utf8),
             policy: step.execution_policy.unwrap_or_default(),
             native_errors: step.native_errors.unwrap_or_default(),
+            success: success(step),
         };
         shell::prepare(&host, script)
     }

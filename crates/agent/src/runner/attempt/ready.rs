@@ -4,7 +4,11 @@ use super::{Attempt, Cut, Outcome, What};
 use crate::{
     local::WantedKind,
     platform::Usage,
-    runner::{environment::Secrets, run::Error, shell::Purpose},
+    runner::{
+        environment::Secrets,
+        run::Error,
+        shell::{Purpose, Source},
+    },
 };
 use tokio::time::Instant;
 
@@ -29,9 +33,10 @@ impl Attempt<'_> {
         let mut log = self.make_folder()?;
         self.fetch(WantedKind::ConfigMap).await?;
         self.mount(WantedKind::ConfigMap)?;
-        let launch = self.launch(What::Script(check, Purpose::Check), Secrets::Without)?;
+        let what = What::Script(Source::Text(check), Purpose::Check);
+        let prepared = self.launch(what, Secrets::Without)?;
         let ended = self
-            .execute(launch, None, self.shell(), &mut log, &mut Usage::default())
+            .execute(prepared, None, self.shell(), &mut log, &mut Usage::default())
             .await?;
         log.finish();
         match ended.halt {

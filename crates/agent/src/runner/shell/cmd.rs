@@ -45,7 +45,7 @@ pub(super) fn prepare(host: &Host<'_>, script: Script<'_>) -> Result<Invocation,
         program,
         args: script.args,
         env,
-        began: None,
+        marks: None,
     })
 }
 

@@ -16,6 +16,10 @@ const CHECK: Wrapper = Wrapper {
     text: include_str!("prow-check.ps1"),
 };
 
+/// Tells the language mode, also where no file may run.
+const LANGUAGE_MODE: &str =
+    "Set-Content -LiteralPath $env:PROW_MODE -Value $ExecutionContext.SessionState.LanguageMode";
+
 /// Which PowerShell.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edition {
@@ -58,9 +62,9 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         Purpose::Script | Purpose::PreStop => STEP,
     };
     let wrapper = wrapper.place(host, script.folder)?;
-    let began = script.mark()?;
+    let marks = script.marks()?;
     let mut command = format!(
-        "$global:LASTEXITCODE = 125; & {}",
+        "{LANGUAGE_MODE}; $global:LASTEXITCODE = 125; & {}",
         quoted(&wrapper.to_string_lossy())
     );
     for arg in &script.args {
@@ -87,8 +91,12 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         ("PROW_ERROR_ACTION", "Stop".into()),
         ("PROW_NATIVE_ERRORS", native(script.native_errors).into()),
         ("PROW_CHECKS", if checks { "yes" } else { "no" }.into()),
-        ("PROW_BEGAN", began.clone().into()),
+        ("PROW_MODE", marks.mode.clone().into()),
+        ("PROW_BEGAN", marks.began.clone().into()),
     ];
+    if !script.success.is_empty() {
+        env.push(("PROW_NATIVE_OK", script.success.into()));
+    }
     if host.windows && script.utf8 {
         env.push(("PROW_CODE_PAGE", "65001".into()));
     }
@@ -100,7 +108,7 @@ pub(super) fn prepare(host: &Host<'_>, edition: Edition, script: Script<'_>) -> 
         })?,
         args,
         env,
-        began: Some(began),
+        marks: Some(marks),
     })
 }
 
@@ -156,11 +164,12 @@ mod tests {
     fn powershell_runs_the_untouched_file_by_a_static_wrapper() {
         let made = windows("powershell", |s| s.source = Source::Text("throw")).unwrap();
         let wrapper = made.path("prow-step.ps1").display().to_string();
-        let expected = format!("$global:LASTEXITCODE = 125; & '{wrapper}'; exit $LASTEXITCODE");
+        let expected =
+            format!("{LANGUAGE_MODE}; $global:LASTEXITCODE = 125; & '{wrapper}'; exit $LASTEXITCODE");
         let switches =
             "-NoLogo -NoProfile -NonInteractive -OutputFormat Text -ExecutionPolicy RemoteSigned -Command";
         let args: Vec<_> = switches.split(' ').chain([expected.as_str()]).collect();
-        assert_eq!(made.run.args, args);
+        assert_eq!(made.run.args, args, "IO-10: no encoded command, no -File");
         assert_eq!(made.run.program, Path::new("/shells/powershell"));
         assert_eq!(
             made.run.env[0],
@@ -195,9 +204,11 @@ mod tests {
             s.policy = ExecutionPolicy::AllSigned;
             s.native_errors = NativeErrors::Ignore;
             s.utf8 = true;
+            s.success = "1..7".to_owned();
         })
         .unwrap();
         assert!(made.run.args.contains(&"AllSigned".into()));
+        assert!(made.run.env.contains(&("PROW_NATIVE_OK", "1..7".into())));
         assert!(made.run.env.contains(&("PROW_NATIVE_ERRORS", "Ignore".into())));
         assert!(made.run.env.contains(&("PROW_CODE_PAGE", "65001".into())));
         let made = windows("powershell", |s| s.purpose = Purpose::Check).unwrap();
@@ -206,17 +217,24 @@ mod tests {
         assert!(made.run.env.contains(&("PROW_CHECKS", "no".into())));
     }
 
-    /// The mark of an earlier try says nothing about this one.
+    /// The marks of an earlier try say nothing about this one.
     #[test]
-    fn the_mark_of_the_start_is_gone_before_it() {
+    fn marks_are_gone_before_the_start() {
         let made = windows("powershell", |s| {
-            std::fs::write(s.folder.join("script.began"), "1").unwrap()
+            std::fs::write(s.folder.join("script.began"), "1").unwrap();
+            std::fs::write(s.folder.join("script.mode"), "FullLanguage").unwrap();
         })
         .unwrap();
-        let mark = made.path("script.began");
-        assert!(!mark.exists());
-        assert_eq!(made.run.began.as_ref(), Some(&mark));
-        assert!(made.run.env.contains(&("PROW_BEGAN", mark.into_os_string())));
+        let marks = made.run.marks.as_ref().unwrap();
+        assert!(!marks.has_begun() && !marks.was_stopped());
+        assert_eq!(marks.language_mode(), None);
+        let of = |name: &str| made.run.env.iter().find(|(n, _)| *n == name).unwrap().1.clone();
+        std::fs::write(of("PROW_MODE"), "\u{feff}ConstrainedLanguage\r\n").unwrap();
+        assert_eq!(marks.language_mode().as_deref(), Some("ConstrainedLanguage"));
+        std::fs::write(of("PROW_BEGAN"), "4711\r\n").unwrap();
+        assert!(marks.has_begun() && !marks.was_stopped());
+        std::fs::write(of("PROW_BEGAN"), "4711\r\nstopped\r\n").unwrap();
+        assert!(marks.was_stopped());
     }
 
     /// An argument that could leave its quotes would be code.

@@ -15,19 +15,28 @@ function Add-ProwMask {
   Add-Content -LiteralPath $env:PROW_MASK -Encoding UTF8 -Value $Value
 }
 
+# Whether a code is in one of the ranges, such as 0 or 1..7. Codes above 0x7fffffff are negative here, and may be written either way.
+function __prow_among([long]$Code, [string[]]$Ranges) {
+  $unsigned = if ($Code -lt 0) { $Code + 4294967296 } else { $Code }
+  foreach ($range in $Ranges) {
+    $first, $last = $range -split '\.\.'
+    if ($null -eq $last) { $last = $first }
+    if (($Code -ge [long]$first -and $Code -le [long]$last) -or ($unsigned -ge [long]$first -and $unsigned -le [long]$last)) {
+      return $true
+    }
+  }
+  $false
+}
+
 # Runs programs whose codes mean success though they are not 0: Invoke-Native { robocopy A B } -Ok 0..7
 function Invoke-Native {
   param([Parameter(Mandatory = $true)][scriptblock]$Command, [string[]]$Ok = '0')
   $PSNativeCommandUseErrorActionPreference = $false
   $global:LASTEXITCODE = 0
   & $Command
-  foreach ($range in $Ok) {
-    $first, $last = $range -split '\.\.'
-    if ($null -eq $last) { $last = $first }
-    if ($global:LASTEXITCODE -ge [int]$first -and $global:LASTEXITCODE -le [int]$last) {
-      $global:LASTEXITCODE = 0
-      return
-    }
+  if (__prow_among $global:LASTEXITCODE $Ok) {
+    $global:LASTEXITCODE = 0
+    return
   }
   Write-Error "exit code $global:LASTEXITCODE is not among $Ok" -ErrorId ProgramExitedWithNonZeroCode -ErrorAction Stop
 }
@@ -35,7 +44,8 @@ function Invoke-Native {
 # Stands behind a statement that may have run programs: what a newer PowerShell does by itself.
 function __prow_check([int]$Line, [object[]]$Names) {
   $code = $global:LASTEXITCODE
-  if (-not $code -or $PSNativeCommandUseErrorActionPreference -eq $false) { return }
+  if ($PSNativeCommandUseErrorActionPreference -eq $false) { return }
+  if ($env:PROW_NATIVE_OK -and (__prow_among $code ($env:PROW_NATIVE_OK -split ','))) { return }
   foreach ($name in $Names) {
     if ($name -isnot [string]) { continue }
     $command = Get-Command -Name $name -ErrorAction Ignore | Select-Object -First 1
@@ -52,6 +62,7 @@ function __prow_names($Pipeline) {
     if ($element -isnot [System.Management.Automation.Language.CommandAst]) { continue }
     $first = $element.CommandElements[0]
     if ($first -is [System.Management.Automation.Language.StringConstantExpressionAst]) {
+      if ($first.Value -match '^(\w+)-\w+$' -and $__prow_verbs -contains $Matches[1]) { continue } # a cmdlet, whose own success $? must go on to tell
       "'" + ($first.Value -replace "['\u2018-\u201b]", '$0$0') + "'"
     } elseif ($first -is [System.Management.Automation.Language.VariableExpressionAst] -or
       ($first -is [System.Management.Automation.Language.ExpandableStringExpressionAst] -and
@@ -69,6 +80,7 @@ function __prow_instrument([string]$Path) {
   if ($problems) { return $Path }
   if ($ast.ScriptRequirements) { throw 'the script has #Requires' }
   $text = $ast.Extent.Text
+  $__prow_verbs = Get-Verb | ForEach-Object { $_.Verb }
   $checks = foreach ($block in $ast.FindAll({
         param($node)
         $node -is [System.Management.Automation.Language.NamedBlockAst] -or
@@ -77,6 +89,10 @@ function __prow_instrument([string]$Path) {
           $node.Parent -isnot [System.Management.Automation.Language.ArrayExpressionAst] -and
           $node.Parent -isnot [System.Management.Automation.Language.DataStatementAst])
       }, $true)) {
+    # a method sees no variables of the script
+    $above = $block.Parent
+    while ($above -and $above -isnot [System.Management.Automation.Language.TypeDefinitionAst]) { $above = $above.Parent }
+    if ($above) { continue }
     foreach ($statement in $block.Statements) {
       $pipeline = $statement
       if ($statement -is [System.Management.Automation.Language.AssignmentStatementAst]) { $pipeline = $statement.Right }
@@ -85,7 +101,7 @@ function __prow_instrument([string]$Path) {
       if ($names) {
         New-Object psobject -Property @{
           At   = $statement.Extent.EndOffset - $ast.Extent.StartOffset
-          Text = '; if (${function:__prow_check}) { __prow_check ' + $statement.Extent.StartLineNumber + " ($names) }"
+          Text = '; if (${function:__prow_check} -and $LASTEXITCODE) { __prow_check ' + $statement.Extent.StartLineNumber + " ($names) }"
         }
       }
     }
@@ -124,7 +140,11 @@ $__prow = __prow_what
 $global:LASTEXITCODE = 0
 try { & $__prow @args }
 catch {
-  $code = if ($_.FullyQualifiedErrorId -like 'ProgramExitedWithNonZeroCode*' -and $LASTEXITCODE) { $LASTEXITCODE } else { 1 }
+  $code = 1
+  if ($_.FullyQualifiedErrorId -like 'ProgramExitedWithNonZeroCode*' -and $LASTEXITCODE) {
+    $code = $LASTEXITCODE
+    Add-Content -LiteralPath $env:PROW_BEGAN -Value 'stopped'
+  }
   Write-Error -ErrorRecord $_ -ErrorAction Continue
   exit $code
 }

@@ -66,7 +66,7 @@ impl Life {
             resume,
             recover,
             node_labels,
-            control_groups: true,
+            ..Options::default()
         };
         runner::spawn(&self.host.settings.program, &self.dir, &options)
     }
