@@ -35,7 +35,7 @@ pub use host::{
     DEFAULT_SHELL, TEMP_VARIABLES, base_environment, check_environment, code_pages, host_name, same_variable,
     start_hint, variable,
 };
-pub use pending::{is_servicing, pending_reboot};
+pub use pending::pending_reboot;
 pub use process::{
     Detached, RUNNERS_DIE, created, detach_from_session, end_process, image, runners_survive, start_detached,
 };

@@ -23,15 +23,6 @@ pub fn pending_reboot() -> Vec<RebootMark> {
     .marks()
 }
 
-/// Whether the servicing stack still sets things up after a restart.
-pub fn is_servicing() -> bool {
-    Registry {
-        hive: Hive::Machine,
-        root: String::new(),
-    }
-    .has(&format!(r"{CBS}\RebootInProgress"))
-}
-
 /// Where the keys are looked for.
 struct Registry {
     hive: Hive,
