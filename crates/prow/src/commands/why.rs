@@ -11,7 +11,11 @@ use crate::{
     terminal::{self, Tone, paint},
 };
 use anyhow::Result;
-use api::{Job, job::JobPhase};
+use api::{
+    Job, Task,
+    job::JobPhase,
+    task::{Drain, TaskPhase},
+};
 use clap::Args;
 use std::collections::BTreeMap;
 
@@ -69,6 +73,11 @@ impl Why {
         }
         let fleet = Fleet::load(&session, &session.namespace).await?;
         let (tasks, _) = follow::tasks(&session, &session.namespace, job.name(), job.uid()).await?;
+        for task in &tasks {
+            if let Some(held) = held_up(task) {
+                terminal::line(format!("Task {} on {}: {held}", task.name(), task.spec.node_name))?;
+            }
+        }
         let last: BTreeMap<&str, String> = tasks
             .iter()
             .map(|task| {
@@ -105,6 +114,21 @@ impl Why {
     }
 }
 
+/// What a Task waits for that takes its node out of service; events name the Tasks in its way.
+fn held_up(task: &Task) -> Option<String> {
+    let status = task.status.clone().unwrap_or_default();
+    match status.phase {
+        TaskPhase::Bound if task.spec.drain == Some(Drain::Wanted) => {
+            Some("waiting until nothing else runs there (spec.drain)".to_owned())
+        }
+        TaskPhase::Rebooting if status.message.is_empty() => {
+            Some("waiting for a restart of the host".to_owned())
+        }
+        TaskPhase::Rebooting => Some(status.message),
+        _ => None,
+    }
+}
+
 /// A Job by name.
 pub async fn job(session: &Session, name: &str) -> Result<serde_json::Value> {
     follow::find(session, "jobs", name).await?.ok_or_else(|| {
@@ -117,4 +141,26 @@ pub async fn job(session: &Session, name: &str) -> Result<serde_json::Value> {
         ))
         .into()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::{TaskSpec, TaskStatus};
+
+    #[test]
+    fn a_task_says_what_holds_it_up() {
+        let mut task = Task::new("t", TaskSpec::default());
+        assert_eq!(held_up(&task), None);
+        task.spec.drain = Some(Drain::Wanted);
+        assert!(held_up(&task).unwrap().contains("nothing else runs"));
+        task.spec.drain = Some(Drain::Done);
+        assert_eq!(held_up(&task), None);
+        task.status = Some(TaskStatus {
+            phase: TaskPhase::Rebooting,
+            message: "waiting for the permission".into(),
+            ..TaskStatus::default()
+        });
+        assert_eq!(held_up(&task).unwrap(), "waiting for the permission");
+    }
 }
