@@ -80,6 +80,7 @@ pub struct Written {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as: Option<RunAs>,
     /// Whether steps may have the host restarted; only with a service where it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_reboot: Option<bool>,
 }
 
