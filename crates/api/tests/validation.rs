@@ -161,6 +161,23 @@ fn what_windows_needs_cannot_be_taken_from_the_environment() {
     );
 }
 
+/// AP-08.
+#[test]
+fn cmd_is_not_started_in_a_network_folder() {
+    for dir in [r"\\files\share\job", "//files/share/job", r"\/files\share"] {
+        refused(
+            &format!("steps: [{{name: a, shell: cmd, script: 'del /q *.tmp', workingDir: '{dir}'}}]"),
+            &[
+                "spec.steps[0].workingDir: Forbidden: cmd cannot start in a network folder and would go on in the Windows directory; begin the script with pushd, which maps it",
+            ],
+        );
+        accepted(&format!(
+            "steps: [{{name: a, shell: powershell, script: x, workingDir: '{dir}'}}]"
+        ));
+    }
+    accepted(r"steps: [{name: a, shell: cmd, script: x, workingDir: 'C:\jobs'}]");
+}
+
 #[test]
 fn secrets_do_not_reach_command_lines() {
     refused(

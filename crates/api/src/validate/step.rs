@@ -40,7 +40,14 @@ pub(super) fn validate(
     env::from(&step.env_from, &path.child("envFrom"), errors);
     mounts(&step.mounts, &path.child("mounts"), errors);
     if let Some(dir) = &step.working_dir {
-        text::template(dir, &path.child("workingDir"), steps, errors);
+        let path = path.child("workingDir");
+        text::template(dir, &path, steps, errors);
+        if step.shell.as_deref() == Some("cmd") && dir.replace('/', "\\").starts_with("\\\\") {
+            errors.forbidden(
+                &path,
+                "cmd cannot start in a network folder and would go on in the Windows directory; begin the script with pushd, which maps it",
+            );
+        }
     }
     if let Some(when) = &step.when {
         text::condition(when, &path.child("when"), steps, errors);
