@@ -73,6 +73,8 @@ pub struct Core {
     tasks_of: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// Signatures with a parked lane.
     parked: BTreeSet<SignatureId>,
+    /// Jobs by signature with an index that waits for other nodes than those which rejected it lately.
+    shunning: HashMap<SignatureId, BTreeSet<Arc<str>>>,
     /// PerNode Jobs with an item that waits for a node.
     waiters: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
     /// PerNode Jobs that take in nodes as they join.

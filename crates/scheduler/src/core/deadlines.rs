@@ -11,11 +11,8 @@ impl Core {
         while let Some(timer) = self.timers.pop(now) {
             match timer {
                 Timer::Due(uid, key) => {
-                    if let Some(state) = self.jobs.get_mut(&uid)
-                        && state.later.get(&key).is_some_and(|at| *at <= now)
-                    {
-                        state.later.remove(&key);
-                        state.due.insert(key);
+                    if let Some(state) = self.jobs.get_mut(&uid) {
+                        state.is_due(key, now);
                     }
                     self.touch(&uid, now);
                 }

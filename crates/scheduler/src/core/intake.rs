@@ -5,6 +5,7 @@ use super::{
     filters::Clears,
     job::{self, JobState},
     lanes::later,
+    signature::SignatureId,
     tasks::task_key,
     timers::Timer,
     topology::Move,
@@ -31,7 +32,7 @@ impl Core {
             Event::Node(node) => self.node(&node, now),
             Event::NodeGone(name) => {
                 if let Some((id, moves)) = self.world.delete_node(&name) {
-                    self.regroup(&moves);
+                    self.regroup(&moves, now);
                     self.leave_live(&name, now);
                     self.rejudge_node(id, now);
                 }
@@ -145,16 +146,29 @@ impl Core {
         }
     }
 
-    /// Signatures learn which nodes moved to another value of a label.
-    fn regroup(&mut self, moves: &[Move]) {
+    /// Nodes moved to another value of a label: with them the Tasks on them, so that other nodes may be free to take what waits.
+    fn regroup(&mut self, moves: &[Move], now: Timestamp) {
+        if moves.is_empty() {
+            return;
+        }
         for (_, signature) in self.signatures.iter_mut() {
             moves.iter().for_each(|m| signature.moved(*m, &self.world));
         }
+        let near = |id: &SignatureId| self.signatures.get(*id).is_some_and(|s| s.is_near());
+        let woken: Vec<_> = self.parked.iter().copied().filter(near).collect();
+        woken.into_iter().for_each(|id| self.wake_signature(id, now));
+        let mut awaited: Vec<_> = self
+            .waiters
+            .keys()
+            .filter_map(|name| self.world.id(name))
+            .collect();
+        awaited.sort_unstable();
+        awaited.into_iter().for_each(|node| self.wake_node(node, now));
     }
 
     pub(super) fn node(&mut self, node: &Node, now: Timestamp) {
         let (id, moves) = self.world.apply_node(node);
-        self.regroup(&moves);
+        self.regroup(&moves, now);
         let live: Vec<_> = self.live.iter().cloned().collect();
         for uid in live {
             self.join_live(&uid, id);

@@ -53,6 +53,8 @@ pub(crate) struct JobState {
     pub due: BTreeSet<Key>,
     /// Indexes that may start later.
     pub later: BTreeMap<Key, Timestamp>,
+    /// Of those, the ones that wait only since nodes that would take them rejected them lately.
+    shunned: BTreeSet<Key>,
     /// PerNode: nodes with an item that will not do now.
     pub parked: BTreeSet<Arc<str>>,
     /// PerNode: since when nodes have been found unavailable.
@@ -83,6 +85,7 @@ impl JobState {
             members: Vec::new(),
             due: BTreeSet::new(),
             later: BTreeMap::new(),
+            shunned: BTreeSet::new(),
             parked: BTreeSet::new(),
             unavailable_since: BTreeMap::new(),
             records: BTreeMap::new(),
@@ -151,6 +154,7 @@ impl JobState {
     pub fn settle(&mut self, key: &Key, now: Timestamp) -> Option<Timestamp> {
         self.due.remove(key);
         self.later.remove(key);
+        self.shunned.remove(key);
         if let Key::Node(node) = key {
             self.parked.remove(node);
         }
@@ -172,6 +176,31 @@ impl JobState {
                 }
                 None
             }
+        }
+    }
+
+    /// An index waits until a node may be tried that rejected it lately, or another node turns up.
+    pub fn shun(&mut self, key: Key, until: Timestamp) {
+        self.due.remove(&key);
+        self.shunned.insert(key.clone());
+        self.later.insert(key, until);
+    }
+
+    /// Another node may have turned up.
+    pub fn unshun(&mut self) {
+        for key in std::mem::take(&mut self.shunned) {
+            if self.later.remove(&key).is_some() {
+                self.due.insert(key);
+            }
+        }
+    }
+
+    /// The time of an index has come.
+    pub fn is_due(&mut self, key: Key, now: Timestamp) {
+        if self.later.get(&key).is_some_and(|at| *at <= now) {
+            self.later.remove(&key);
+            self.shunned.remove(&key);
+            self.due.insert(key);
         }
     }
 

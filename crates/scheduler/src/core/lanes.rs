@@ -44,7 +44,8 @@ impl Core {
         if !queue.has_heads() && least.is_finite() {
             queue.served = queue.served.max(least); // an idle queue saves up nothing
         }
-        queue.insert(order, lane);
+        queue.insert(order.clone(), lane.clone());
+        queue.try_anew(&order, &lane);
         if let Some(signature) = self.signatures.get_mut(signature) {
             signature.queues.insert(name);
         }

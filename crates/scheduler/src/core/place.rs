@@ -5,7 +5,7 @@ use super::{
     filters::{RESOURCES, Rejection, SPREAD},
     job::Record,
     lanes::later,
-    queue::{LaneId, Order},
+    queue::{LaneId, Order, QueueState},
     scores::{self, Candidate},
     signature::SignatureId,
     starving::STARVED_SECONDS,
@@ -19,7 +19,7 @@ use api::{
     wanted::{Gate, Key, reason},
 };
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::{cmp::Reverse, sync::Arc};
 
 /// Nodes that fit are compared up to this many; beyond it the best of them is good enough.
 const SAMPLE: usize = 32;
@@ -113,20 +113,17 @@ impl Core {
 
     /// The queue that goes next, and its head.
     fn choose(&self) -> Option<(String, Order, LaneId)> {
-        let mut best: Option<(&String, (i32, bool), f64, &(Order, LaneId))> = None;
-        for (name, queue) in &self.queues {
-            let Some(head) = queue.head() else { continue };
-            if queue.held().is_some() {
-                continue;
-            }
-            let borrows = !queue.quota.is_empty() && self.requests(&head.1).is_some_and(|r| queue.borrows(r));
-            let (class, served) = ((queue.tier(), !borrows), queue.served);
-            let better = best.is_none_or(|(_, c, s, _)| class > c || class == c && served < s);
-            if better {
-                best = Some((name, class, served, head));
-            }
-        }
-        best.map(|(name, _, _, (order, lane))| (name.clone(), order.clone(), lane.clone()))
+        let open = self.queues.iter().filter(|(_, queue)| queue.held().is_none());
+        let heads = open.filter_map(|(name, queue)| Some((name, queue, queue.head()?)));
+        let first = heads.min_by(|(_, a, head_a), (_, b, head_b)| {
+            let class = |queue: &QueueState, head: &(Order, LaneId)| {
+                let requests = self.requests(&head.1).filter(|_| !queue.quota.is_empty());
+                (Reverse(queue.tier()), requests.is_some_and(|r| queue.borrows(r)))
+            };
+            let classes = class(a, head_a).cmp(&class(b, head_b));
+            classes.then(a.served.total_cmp(&b.served))
+        });
+        first.map(|(name, _, (order, lane))| (name.clone(), order.clone(), lane.clone()))
     }
 
     fn try_shared(
@@ -153,8 +150,9 @@ impl Core {
             }
             Found::Avoided(until) => {
                 let state = self.jobs.get_mut(&order.uid)?;
-                state.due.remove(&key);
-                state.later.insert(key.clone(), until);
+                state.shun(key.clone(), until);
+                self.shunning.entry(id).or_default().insert(order.uid.clone());
+                self.parked.insert(id);
                 self.timers.arm(until, Timer::Due(order.uid.clone(), key));
                 self.touch(&order.uid, now);
                 None

@@ -7,7 +7,7 @@ use super::{amounts::Amounts, signature::SignatureId};
 use api::{
     QueueSpec,
     placement::Labels,
-    queue::{Ordering, StopPolicy},
+    queue::{Ordering, Preemption, StopPolicy},
 };
 use jiff::Timestamp;
 use std::{
@@ -190,6 +190,20 @@ impl QueueState {
     pub fn park_short(&mut self, id: &LaneId) {
         self.park(id, true);
         self.short.insert(id.clone());
+    }
+
+    /// A Job came first in a parked lane: it may push out what the others could not.
+    pub fn try_anew(&mut self, order: &Order, id: &LaneId) {
+        let first = self.lanes.get(id).and_then(|lane| lane.jobs.first());
+        if self.preempts() && first == Some(order) {
+            self.park(id, false);
+        }
+    }
+
+    /// Whether its work may push out lower work.
+    pub fn preempts(&self) -> bool {
+        let spec = self.spec.as_ref();
+        spec.is_some_and(|s| s.preemption == Preemption::LowerPriority)
     }
 
     /// Whether a lane is parked for lack of quota.

@@ -74,6 +74,7 @@ impl Core {
         let Some(old) = old.filter(|id| self.signatures.get(*id).is_some_and(|s| *s.apart != apart)) else {
             return;
         };
+        self.wake_signature(old, now);
         self.leave_lane(uid);
         let tasks: Vec<_> = self.tasks_of.get(uid).into_iter().flatten().cloned().collect();
         tasks.iter().for_each(|name| self.count_near(name, false));
@@ -125,6 +126,7 @@ impl Core {
             return;
         }
         self.parked.remove(&id);
+        self.shunning.remove(&id);
         if named {
             let names = |s: &Signature, term| {
                 s.apart.holds.contains(&term)

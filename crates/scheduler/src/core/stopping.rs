@@ -17,7 +17,7 @@ use super::{
 };
 use api::{
     job::OnUnknown,
-    queue::{Preemption, StopPolicy},
+    queue::StopPolicy,
     task::{Stop, TaskPhase},
     wanted::{Gate, reason},
 };
@@ -135,8 +135,7 @@ impl Core {
         only: Option<NodeId>,
         now: Timestamp,
     ) -> bool {
-        let spec = self.queues.get(queue).and_then(|q| q.spec.as_ref());
-        if spec.is_none_or(|s| s.preemption != Preemption::LowerPriority) {
+        if !self.queues.get(queue).is_some_and(|q| q.preempts()) {
             return false;
         }
         self.give_up_useless(id, order, now);

@@ -77,6 +77,10 @@ impl Core {
         );
         self.count_near(&key_name, true);
         self.drain_task(&key_name);
+        let shown = confirmed && old.as_ref().is_some_and(|o| !o.confirmed);
+        if shown && !self.parked.is_empty() && self.queues.values().any(|q| q.preempts()) {
+            self.wake_capacity(node, now); // only a Task that is shown can be pushed out
+        }
         if let Some(key) = settled {
             self.settle(&uid, &key, now);
         }

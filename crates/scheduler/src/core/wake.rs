@@ -7,17 +7,15 @@ use std::{collections::BTreeSet, sync::Arc};
 
 impl Core {
     pub(super) fn rejudge_node(&mut self, id: NodeId, now: Timestamp) {
+        let mut woken = Vec::new();
         for (signature, state) in self.signatures.iter_mut() {
             let fits = state.judge(id, &self.world);
             // what counts for a spread may be another set of values now, whether this node fits or not
-            if (fits || !state.spread.is_empty()) && self.parked.remove(&signature) {
-                for queue in &state.queues {
-                    if let Some(queue) = self.queues.get_mut(queue) {
-                        queue.park(&LaneId::Shared(signature), false);
-                    }
-                }
+            if (fits || !state.spread.is_empty()) && self.parked.contains(&signature) {
+                woken.push(signature);
             }
         }
+        woken.into_iter().for_each(|id| self.wake_signature(id, now));
         self.wake_node(id, now);
     }
 
@@ -33,7 +31,7 @@ impl Core {
         let parked: Vec<_> = self.parked.iter().copied().collect();
         for id in parked {
             if self.signatures.get(id).is_some_and(|s| s.clears.has(change)) {
-                self.wake_signature(id);
+                self.wake_signature(id, now);
             }
         }
         for id in 0..self.world.nodes.len() {
@@ -50,7 +48,7 @@ impl Core {
             .copied()
             .filter(|s| self.signatures.get(*s).is_some_and(|s| s.fits.has(id)))
             .collect();
-        fitting.into_iter().for_each(|s| self.wake_signature(s));
+        fitting.into_iter().for_each(|s| self.wake_signature(s, now));
         self.wake_node(id, now);
     }
 
@@ -92,19 +90,25 @@ impl Core {
             .copied()
             .filter(|near| self.waiters.contains_key(&self.world.nodes[*near].name))
             .collect();
-        woken.into_iter().for_each(|id| self.wake_signature(id));
+        woken.into_iter().for_each(|id| self.wake_signature(id, now));
         near.into_iter().for_each(|node| self.wake_node(node, now));
     }
 
-    pub(super) fn wake_signature(&mut self, id: SignatureId) {
+    /// Takes up the lanes of a signature, and what of it only nodes would take that it is to leave alone for a while.
+    pub(super) fn wake_signature(&mut self, id: SignatureId, now: Timestamp) {
         self.parked.remove(&id);
-        let Some(signature) = self.signatures.get(id) else {
-            return;
-        };
-        for queue in &signature.queues {
-            if let Some(queue) = self.queues.get_mut(queue) {
-                queue.park(&LaneId::Shared(id), false);
+        if let Some(signature) = self.signatures.get(id) {
+            for queue in &signature.queues {
+                if let Some(queue) = self.queues.get_mut(queue) {
+                    queue.park(&LaneId::Shared(id), false);
+                }
             }
+        }
+        for uid in self.shunning.remove(&id).unwrap_or_default() {
+            if let Some(state) = self.jobs.get_mut(&uid) {
+                state.unshun();
+            }
+            self.touch(&uid, now);
         }
     }
 

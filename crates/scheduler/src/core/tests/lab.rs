@@ -1,5 +1,6 @@
 //! A world to tell stories in: nodes, Jobs, and Tasks that are made and ended at will.
 
+use super::lies::Lie;
 use crate::core::{Core, Decision, Event, Placement, Stopping};
 use api::{
     Job, JobSpec, Node, Queue, QueueSpec, Target, Task,
@@ -20,6 +21,9 @@ pub(super) struct Lab {
     pub tasks: BTreeMap<String, Task>,
     pub nodes: BTreeMap<String, Node>,
     pub jobs: BTreeMap<String, Job>,
+    pub queues: BTreeMap<String, QueueSpec>,
+    /// How the core is lied to, to see whether that is noticed.
+    pub lie: Option<Lie>,
     /// Tasks that were stopped, as `task for job`.
     pub stopped: Vec<String>,
 }
@@ -34,6 +38,8 @@ impl Lab {
             tasks: BTreeMap::new(),
             nodes: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            lie: None,
             stopped: Vec::new(),
         };
         lab.queue("default", |_| {});
@@ -46,7 +52,13 @@ impl Lab {
     }
 
     pub fn tell(&mut self, event: Event) {
-        self.core.apply(event, self.now);
+        let event = match self.lie {
+            Some(lie) => lie.twist(event),
+            None => Some(event),
+        };
+        if let Some(event) = event {
+            self.core.apply(event, self.now);
+        }
     }
 
     pub fn wait(&mut self, seconds: i64) {
@@ -62,6 +74,7 @@ impl Lab {
             },
         );
         edit(&mut queue.spec);
+        self.queues.insert(name.into(), queue.spec.clone());
         self.tell(Event::Queue(Arc::new(queue)));
     }
 
@@ -154,14 +167,25 @@ impl Lab {
         });
     }
 
-    /// One decision, carried out: the watch shows the Task.
-    pub fn step(&mut self) -> Option<Placement> {
-        let placement = loop {
+    /// One placement; what is to be stopped before it is stopped.
+    pub fn decide(&mut self) -> Option<Placement> {
+        loop {
             match self.core.next(self.now)? {
-                Decision::Place(placement) => break placement,
+                Decision::Place(placement) => return Some(placement),
                 Decision::Stop(stopping) => self.stop(stopping),
             }
-        };
+        }
+    }
+
+    /// One decision, carried out: the watch shows the Task.
+    pub fn step(&mut self) -> Option<Placement> {
+        let placement = self.decide()?;
+        self.carry_out(placement.clone());
+        Some(placement)
+    }
+
+    /// The Task of a decision is made, and the watch shows it.
+    pub fn carry_out(&mut self, placement: Placement) {
         let mut task = Task::default();
         task.metadata.namespace = Some("ops".into());
         task.metadata.name = Some(placement.name());
@@ -179,7 +203,6 @@ impl Lab {
             placement.name()
         );
         self.tell(Event::Task(Arc::new(task)));
-        Some(placement)
     }
 
     fn stop(&mut self, stopping: Stopping) {

@@ -196,3 +196,29 @@ fn a_node_that_is_no_longer_kept_wakes_what_waits_for_it() {
     lab.tell(crate::core::Event::JobGone("uid-big".into()));
     assert_eq!(lab.run().len(), 1);
 }
+
+/// 25 to 75, give or take 3, over 10,000 placements under overload.
+#[test]
+fn weights_share_out_a_full_fleet() {
+    let mut lab = Lab::new();
+    lab.queue("heavy", |q| q.weight = 3);
+    for node in 0..20 {
+        lab.node(&format!("n{node}"), 5, |_| {});
+    }
+    for queue in ["default", "heavy"] {
+        lab.job(queue, 20_000, |s| s.queue_name = queue.into());
+    }
+    let (mut placed, mut heavy) = (0, 0);
+    let mut running = std::collections::VecDeque::new();
+    while placed < 10_000 {
+        let Some(next) = lab.step() else {
+            let oldest: String = running.pop_front().unwrap();
+            lab.end(&oldest, TaskPhase::Succeeded, "");
+            continue;
+        };
+        placed += 1;
+        heavy += i32::from(next.job.name() == "heavy");
+        running.push_back(short(&next.name()));
+    }
+    assert!((7200..=7800).contains(&heavy), "{heavy} of {placed}");
+}

@@ -280,4 +280,70 @@ proptest! {
         };
         prop_assert_eq!(run(), run());
     }
+
+    /// Only lower work that may run again gives way, never twice (the lab checks that), and what is made room for finds it.
+    #[test]
+    fn preemption_takes_only_what_counts_less(
+        work in prop::collection::vec((1i32..4, 0i32..4, 1u32..4, any::<bool>()), 1..12),
+        nodes in prop::collection::vec(1u32..5, 1..4),
+    ) {
+        let mut lab = Lab::new();
+        lab.queue("default", |q| q.preemption = api::queue::Preemption::LowerPriority);
+        for (number, cpu) in nodes.iter().enumerate() {
+            lab.node(&format!("n{number}"), 9, |node| {
+                let status = node.status.as_mut().unwrap();
+                status.allocatable.insert("cpu".into(), Quantity(cpu.to_string()));
+            });
+        }
+        let mut stopped = 0;
+        for (number, (completions, priority, cpu, rerun)) in work.iter().enumerate() {
+            lab.job(&format!("j{number}"), *completions, |s| {
+                s.priority = Some(*priority);
+                s.resources = requests(&[("cpu", &cpu.to_string())]);
+                s.on_unknown = if *rerun { api::job::OnUnknown::Rerun } else { api::job::OnUnknown::Hold };
+            });
+            for _ in 0..50 {
+                lab.run();
+                let open: Vec<_> = lab.tasks.values().filter(|t| !t.phase().is_terminal()).cloned().collect();
+                for task in &open {
+                    let phase = match &task.spec.stop {
+                        None => TaskPhase::Running,
+                        Some(_) if task.phase().is_bound() => TaskPhase::Rejected,
+                        Some(_) => TaskPhase::Failed,
+                    };
+                    if task.phase() != phase {
+                        lab.end(&short(task.metadata.name.as_ref().unwrap()), phase, "Preempted");
+                    }
+                }
+                if lab.stopped.len() == stopped {
+                    break;
+                }
+                for stop in &lab.stopped[stopped..] {
+                    let (task, job) = stop.split_once(" for ").unwrap();
+                    let victim = &lab.jobs[task.split('-').next().unwrap()].spec;
+                    let keeper = &lab.jobs[job].spec;
+                    prop_assert!(victim.priority < keeper.priority, "{}", stop);
+                    prop_assert_eq!(victim.on_unknown, api::job::OnUnknown::Rerun, "{}", stop);
+                }
+                stopped = lab.stopped.len();
+            }
+        }
+        // what waits could not have been let in by stopping lower work: on no node is there enough of that
+        lab.run();
+        for (name, job) in &lab.jobs {
+            let wanted = api::wanted::wanted(job, None, lab.tasks.values(), lab.now);
+            if wanted.fresh.is_empty() {
+                continue;
+            }
+            let cpu_of = |job: &api::Job| job.spec.resources.as_ref().unwrap().requests["cpu"].value().unwrap();
+            for (number, cpu) in nodes.iter().enumerate() {
+                let here = lab.tasks.values().filter(|t| t.spec.node_name == format!("n{number}") && !t.phase().is_terminal());
+                let stays = here.map(|t| &lab.jobs[&t.spec.job_ref.name]).filter(|other| {
+                    other.spec.priority >= job.spec.priority || other.spec.on_unknown == api::job::OnUnknown::Hold
+                });
+                let stays: u64 = stays.map(cpu_of).sum();
+                prop_assert!(stays + cpu_of(job) > u64::from(*cpu), "{} could be let in on n{}", name, number);
+            }
+        }
+    }
 }

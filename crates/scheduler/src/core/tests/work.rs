@@ -208,3 +208,20 @@ fn an_indexed_job_that_fits_nowhere_ends_at_its_starting_deadline() {
     lab.wait(5);
     assert!(lab.run().is_empty(), "the first failure ends the Job");
 }
+
+#[test]
+fn what_a_node_rejected_goes_to_another_as_soon_as_one_has_room() {
+    let mut lab = Lab::new();
+    lab.node("full", 0, |_| {});
+    lab.node("refuses", 1, |_| {});
+    lab.job("j", 1, |_| {});
+    assert_eq!(lab.run(), ["j-0@refuses"]);
+    lab.end("j-0", TaskPhase::Rejected, "");
+    assert!(lab.run().is_empty(), "only the node that rejected it has room");
+    lab.node("full", 1, |_| {});
+    assert_eq!(
+        lab.run(),
+        ["j-0-1@full"],
+        "it does not wait for the other node's time to pass"
+    );
+}
