@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a test may
 
+#[cfg(windows)]
+mod cmd;
 #[cfg(unix)]
 mod durability;
 #[cfg(unix)]
