@@ -2,6 +2,7 @@
 //! docs/performance.md.
 
 mod machine;
+mod place;
 mod report;
 mod run_through;
 mod server;
@@ -33,6 +34,8 @@ enum Command {
     RunThrough(run_through::Options),
     /// Changes objects that many clients watch; a latency is from the write until its watcher has the event.
     WatchChurn(watch_churn::Options),
+    #[command(flatten)]
+    Place(place::Command),
 }
 
 #[tokio::main]
@@ -43,6 +46,7 @@ async fn main() -> ExitCode {
         Command::SubmitToRun(options) => submit_to_run::run(&options).await,
         Command::RunThrough(options) => run_through::run(&options).await,
         Command::WatchChurn(options) => watch_churn::run(&options).await,
+        Command::Place(command) => place::run(&command),
     };
     match outcome.and_then(|report| report.print(cli.json)) {
         Ok(()) => ExitCode::SUCCESS,
