@@ -4,6 +4,8 @@
 //! and of the boot, the local endpoint, a step's processes and their containment, the base environment, the way to a program.
 
 #[cfg(any(windows, test))]
+mod argv;
+#[cfg(any(windows, test))]
 mod batch;
 mod launch;
 mod reboot;

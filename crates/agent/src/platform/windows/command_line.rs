@@ -1,9 +1,9 @@
 //! One command line out of a program and its arguments, as most programs take it apart again; batch files go through cmd.
-//!
-//! Windows hands a program one text. Source of the rules: CommandLineToArgvW and "Parsing C++ command-line arguments" of Microsoft's
-//! documentation. Backslashes count only before a quote, where they are doubled.
 
-use crate::platform::batch;
+use crate::platform::{
+    argv::{self, QUOTE},
+    batch,
+};
 use std::{
     ffi::{OsStr, OsString},
     os::windows::ffi::{OsStrExt, OsStringExt},
@@ -12,9 +12,6 @@ use std::{
 
 /// Most characters of a command line, without the zero that ends it. Source: CreateProcessW.
 const LONGEST: usize = 32_766;
-
-const QUOTE: u16 = b'"' as u16;
-const BACKSLASH: u16 = b'\\' as u16;
 
 /// The program that Windows starts for a step's program, and its command line. Errors are sentences for users.
 pub fn of(program: &Path, args: &[OsString]) -> Result<(PathBuf, OsString), String> {
@@ -69,34 +66,9 @@ pub fn join(program: &OsStr, args: &[impl AsRef<OsStr>]) -> OsString {
     line.push(QUOTE);
     for arg in args {
         line.push(u16::from(b' '));
-        append(&mut line, arg.as_ref());
+        argv::append(&mut line, &arg.as_ref().encode_wide().collect::<Vec<_>>());
     }
     OsString::from_wide(&line)
-}
-
-fn append(line: &mut Vec<u16>, arg: &OsStr) {
-    let units: Vec<u16> = arg.encode_wide().collect();
-    let special =
-        |unit: &u16| [u16::from(b' '), u16::from(b'\t'), u16::from(b'\n'), 0x0B, QUOTE].contains(unit);
-    if !units.is_empty() && !units.iter().any(special) {
-        line.extend(units);
-        return;
-    }
-    line.push(QUOTE);
-    let mut backslashes = 0;
-    for unit in units {
-        match unit {
-            BACKSLASH => backslashes += 1,
-            QUOTE => {
-                line.extend(std::iter::repeat_n(BACKSLASH, backslashes + 1)); // those before it doubled, and one for the quote
-                backslashes = 0;
-            }
-            _ => backslashes = 0,
-        }
-        line.push(unit);
-    }
-    line.extend(std::iter::repeat_n(BACKSLASH, backslashes));
-    line.push(QUOTE);
 }
 
 #[cfg(test)]
