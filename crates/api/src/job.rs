@@ -469,22 +469,9 @@ impl JobSpec {
     }
 }
 
+metadata_texts!(Job: name, namespace, uid);
+
 impl Job {
-    /// Name, or empty.
-    pub fn name(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Namespace, or empty.
-    pub fn namespace(&self) -> &str {
-        self.metadata.namespace.as_deref().unwrap_or_default()
-    }
-
-    /// Uid, or empty.
-    pub fn uid(&self) -> &str {
-        self.metadata.uid.as_deref().unwrap_or_default()
-    }
-
     /// Where it stands.
     pub fn phase(&self) -> JobPhase {
         self.status.as_ref().map(|s| s.phase).unwrap_or_default()

@@ -3,6 +3,20 @@
 // printer columns repeat `type_` and `priority`, which is no mistake
 #![allow(clippy::duplicated_attributes)]
 
+/// Accessors for texts of an object's metadata that the server always sets: empty where they are not there yet.
+macro_rules! metadata_texts {
+    ($kind:ty: $($field:ident),+) => {
+        impl $kind {
+            $(
+                #[doc = concat!("`metadata.", stringify!($field), "`, or empty.")]
+                pub fn $field(&self) -> &str {
+                    self.metadata.$field.as_deref().unwrap_or_default()
+                }
+            )+
+        }
+    };
+}
+
 pub mod amount;
 pub mod clock;
 pub mod crd;

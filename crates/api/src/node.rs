@@ -175,12 +175,9 @@ pub const CORDONED_FOR: &str = "prow.windows/cordoned-for";
 /// How many Tasks a node runs at once.
 pub const SLOTS: &str = "slots";
 
-impl Node {
-    /// Name, or empty.
-    pub fn name(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
-    }
+metadata_texts!(Node: name);
 
+impl Node {
     /// The status of a condition, if the node has it.
     pub fn condition(&self, type_: &str) -> Option<&Condition> {
         self.status.as_ref()?.conditions.iter().find(|c| c.type_ == type_)

@@ -461,22 +461,9 @@ impl TaskStatus {
     }
 }
 
+metadata_texts!(Task: name, namespace, uid);
+
 impl Task {
-    /// Name, or empty.
-    pub fn name(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Namespace, or empty.
-    pub fn namespace(&self) -> &str {
-        self.metadata.namespace.as_deref().unwrap_or_default()
-    }
-
-    /// Uid, or empty.
-    pub fn uid(&self) -> &str {
-        self.metadata.uid.as_deref().unwrap_or_default()
-    }
-
     /// Where it stands.
     pub fn phase(&self) -> TaskPhase {
         self.status.as_ref().map(|s| s.phase).unwrap_or_default()
