@@ -217,6 +217,21 @@ mod tests {
         assert!(made.run.env.contains(&("PROW_CHECKS", "no".into())));
     }
 
+    /// EC-03: PowerShell turns what programs say on stderr into errors as soon as a script redirects it.
+    #[test]
+    fn the_wrappers_redirect_nothing() {
+        for wrapper in [STEP, CHECK] {
+            let code = wrapper
+                .text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with('#'));
+            for line in code {
+                let redirects = ["2>", "*>", ">&"].iter().any(|sign| line.contains(sign));
+                assert!(!redirects, "{}: {line}", wrapper.name);
+            }
+        }
+    }
+
     /// The marks of an earlier try say nothing about this one.
     #[test]
     fn marks_are_gone_before_the_start() {
