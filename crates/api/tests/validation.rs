@@ -145,7 +145,9 @@ fn a_script_file_comes_from_one_place() {
     );
     refused(
         "{steps: [{name: a, scriptFile: {artifact: {name: x}, path: a.ps1}}]}",
-        &["spec.steps[0].scriptFile.artifact: Forbidden: not supported yet: this version would ignore it; remove the field"],
+        &[
+            "spec.steps[0].scriptFile.artifact: Forbidden: not supported yet: this version would ignore it; remove the field",
+        ],
     );
 }
 
