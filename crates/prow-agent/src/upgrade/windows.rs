@@ -31,7 +31,6 @@ const LOCK: &str = "upgrade.lock";
 const GUARD: &str = "upgrade-guard.xml";
 /// Name of the guard among the scheduled tasks.
 const TASK: &str = r"Prow\upgrade guard";
-/// Between looks at what nobody tells of.
 const LOOK: Duration = Duration::from_millis(200);
 /// How long the service may take to end before it is ended.
 const END: Duration = Duration::from_secs(30);
@@ -83,7 +82,7 @@ impl Upgrade {
             {
                 tell(&host, &stage);
             }
-            return Ok(host.disarm()?);
+            return host.disarm();
         };
         check_supported()?;
         let lock = platform::lock(&host.data.join(LOCK))?;
@@ -118,8 +117,14 @@ fn wait_for_lock(data_dir: &Path) -> anyhow::Result<File> {
         if let Some(lock) = platform::lock(&data_dir.join(LOCK))? {
             return Ok(lock);
         }
-        std::thread::sleep(LOOK); // of another process: nobody tells
+        pause();
     }
+}
+
+/// Between looks at other processes, of which nobody tells.
+#[allow(clippy::disallowed_methods)]
+fn pause() {
+    std::thread::sleep(LOOK);
 }
 
 /// Asks a program for its version: one that cannot run here is refused before anything changes.
@@ -184,7 +189,7 @@ impl Host for ThisHost {
             let _ = self.service.control(HAND_OVER);
             let end = Instant::now() + END;
             while !process.has_ended() && Instant::now() < end {
-                std::thread::sleep(LOOK);
+                pause();
             }
             process.terminate(1)?;
         }
@@ -195,7 +200,7 @@ impl Host for ThisHost {
             if status.pid.is_some() && status.pid != before {
                 return Ok(());
             }
-            std::thread::sleep(LOOK);
+            pause();
         }
         match self.service.status()?.state {
             State::Running | State::Starting
@@ -214,7 +219,7 @@ impl Host for ThisHost {
     fn wait(&mut self) -> bool {
         let patience = self.patience;
         let end = *self.end.get_or_insert_with(|| Instant::now() + patience);
-        std::thread::sleep(LOOK);
+        pause();
         Instant::now() < end
     }
 

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 use tempfile::TempDir;
+use tokio::sync::{Mutex, MutexGuard};
 use win32::service::{Service, State, Status};
 
 const NAME: &str = "prow-agent";
@@ -21,15 +22,20 @@ const HOST_DOWN: u8 = 200;
 /// How long the service manager may take; reached only when something hangs.
 const HANG: Duration = Duration::from_secs(120);
 
+/// There is one service of the name on a host, so one test at a time.
+static ONE: Mutex<()> = Mutex::const_new(());
+
 /// The host with the agent on it; removes what is left of the service when the test is over.
 struct Host {
     folder: TempDir,
+    _one: MutexGuard<'static, ()>,
 }
 
 impl Host {
-    fn new() -> Self {
+    async fn new() -> Self {
         let host = Self {
             folder: tempfile::tempdir().unwrap(),
+            _one: ONE.lock().await,
         };
         host.clear(); // of a test that was killed
         host
@@ -106,8 +112,7 @@ impl Host {
         let _ = service.delete(); // it may be on its way already
         drop(service);
         while Service::open(NAME).unwrap().is_some() {
-            // the manager lets go of it when it is done with its process, and tells nobody
-            #[allow(clippy::disallowed_methods)]
+            #[allow(clippy::disallowed_methods)] // the manager lets go of it when it is done with its process
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -161,7 +166,7 @@ async fn appears(path: &Path) {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_service_lives_as_its_manager_says() {
     let server = Server::start().await;
-    let host = Host::new();
+    let host = Host::new().await;
 
     // Installed, it enrols and works; again changes nothing.
     host.install(&server).await;
@@ -215,7 +220,7 @@ async fn the_service_lives_as_its_manager_says() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_goes_down_ends_what_runs_and_the_result_is_on_disk_first() {
     let server = Server::start().await;
-    let host = Host::new();
+    let host = Host::new().await;
     host.install(&server).await;
     let never = host.folder.path().join("never");
     let task = server
@@ -245,7 +250,7 @@ async fn a_host_that_goes_down_ends_what_runs_and_the_result_is_on_disk_first() 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_takes_over_from_a_running_job_and_a_bad_one_is_taken_back() {
     let server = Server::start().await;
-    let host = Host::new();
+    let host = Host::new().await;
     host.install(&server).await;
     let old = service().command_line().unwrap();
     let go = host.folder.path().join("go");
