@@ -4,7 +4,10 @@ use crate::{
     cli::Global, fleet::list, outcome::Outcome, output::Table, select::with_query, session::Session,
 };
 use anyhow::Result;
-use api::{Job, Node, Queue, Task, node::SLOTS, task::TaskPhase};
+use api::{
+    Job, Node, Queue, Task, node::SLOTS, placement::ResourceList, quantity::Quantity, queue::StopPolicy,
+    task::TaskPhase,
+};
 use clap::{Args, Subcommand};
 use std::collections::BTreeMap;
 
@@ -93,6 +96,15 @@ async fn nodes(session: &Session, selector: Option<&str>) -> Result<Table> {
     Ok(table)
 }
 
+/// As `cpu=4,memory=8Gi`.
+fn quota(quota: &ResourceList) -> String {
+    if quota.is_empty() {
+        return "<none>".into();
+    }
+    let one = |(name, amount): (&String, &Quantity)| format!("{name}={amount}");
+    quota.iter().map(one).collect::<Vec<_>>().join(",")
+}
+
 async fn queues(session: &Session) -> Result<Table> {
     let (mut queues, jobs) = tokio::try_join!(
         list::<Queue>(session, "/apis/prow.windows/v1/queues"),
@@ -100,7 +112,7 @@ async fn queues(session: &Session) -> Result<Table> {
     )?;
     queues.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     let mut table = Table::new([
-        "NAME", "JOBS", "RUNNING", "PENDING", "PRIORITY", "WEIGHT", "LIMIT",
+        "NAME", "STATE", "JOBS", "RUNNING", "PENDING", "PRIORITY", "WEIGHT", "LIMIT", "QUOTA",
     ]);
     for queue in &queues {
         let name = queue.metadata.name.as_deref().unwrap_or_default();
@@ -116,6 +128,12 @@ async fn queues(session: &Session) -> Result<Table> {
         };
         table.row([
             name.to_owned(),
+            match queue.spec.stop_policy {
+                StopPolicy::None => "Open",
+                StopPolicy::Hold => "Held",
+                StopPolicy::HoldAndDrain => "Drained",
+            }
+            .to_owned(),
             open.len().to_string(),
             sum(|status| status.active).to_string(),
             sum(|status| status.pending).to_string(),
@@ -125,6 +143,7 @@ async fn queues(session: &Session) -> Result<Table> {
                 .spec
                 .max_running
                 .map_or("<none>".into(), |limit| limit.to_string()),
+            quota(&queue.spec.quota),
         ]);
     }
     Ok(table)

@@ -3,7 +3,7 @@
 use crate::{
     cli::Global,
     events,
-    fleet::{Fleet, Standing},
+    fleet::{Fleet, Standing, list},
     follow,
     outcome::{Error, Outcome},
     output::Table,
@@ -17,7 +17,7 @@ use api::{
     task::{Drain, TaskPhase},
 };
 use clap::Args;
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// Say why a Job waits.
 #[derive(Args, Debug)]
@@ -70,6 +70,10 @@ impl Why {
         }
         if status.waiting.is_empty() && status.phase == JobPhase::Pending {
             terminal::line("The scheduler has not looked at it yet.")?;
+        }
+        if status.pending > 0 {
+            let jobs = list::<Job>(&session, "/apis/prow.windows/v1/jobs").await?;
+            terminal::line(place(&job, &jobs))?;
         }
         let fleet = Fleet::load(&session, &session.namespace).await?;
         let (tasks, _) = follow::tasks(&session, &session.namespace, job.name(), job.uid()).await?;
@@ -129,6 +133,30 @@ fn held_up(task: &Task) -> Option<String> {
     }
 }
 
+/// Where a Job stands in its queue: how much goes before it.
+fn place(job: &Job, jobs: &[Job]) -> String {
+    let order = |job: &Job| {
+        let created = job.metadata.creation_timestamp.as_ref().map(|t| t.0);
+        (Reverse(job.spec.rank()), created, job.uid().to_owned())
+    };
+    let before: Vec<i32> = jobs
+        .iter()
+        .filter(|other| other.spec.queue_name == job.spec.queue_name && order(other) < order(job))
+        .filter(|other| !other.phase().is_terminal() && !other.spec.suspend)
+        .filter_map(|other| other.status.as_ref().map(|s| s.pending))
+        .filter(|pending| *pending > 0)
+        .collect();
+    let queue = &job.spec.queue_name;
+    match before.len() {
+        0 => format!("It is the first in Queue {queue}."),
+        jobs => format!(
+            "Before it in Queue {queue}: {} runs of {jobs} {}.",
+            before.iter().sum::<i32>(),
+            if jobs == 1 { "Job" } else { "Jobs" }
+        ),
+    }
+}
+
 /// A Job by name.
 pub async fn job(session: &Session, name: &str) -> Result<serde_json::Value> {
     follow::find(session, "jobs", name).await?.ok_or_else(|| {
@@ -147,6 +175,7 @@ pub async fn job(session: &Session, name: &str) -> Result<serde_json::Value> {
 mod tests {
     use super::*;
     use api::{TaskSpec, TaskStatus};
+    use serde_json::json;
 
     #[test]
     fn a_task_says_what_holds_it_up() {
@@ -162,5 +191,33 @@ mod tests {
             ..TaskStatus::default()
         });
         assert_eq!(held_up(&task).unwrap(), "waiting for the permission");
+    }
+
+    #[test]
+    fn its_place_counts_what_waits_before_it_in_its_queue() {
+        let job = |name: &str, queue: &str, priority: i32, pending: i32| -> Job {
+            serde_json::from_value(json!({
+                "metadata": {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"queueName": queue, "priority": priority, "steps": []},
+                "status": {"phase": "Pending", "pending": pending},
+            }))
+            .unwrap()
+        };
+        let jobs = [
+            job("a", "default", 0, 2),
+            job("b", "default", 0, 1),
+            job("c", "default", 5, 3),
+            job("d", "other", 9, 4),
+            job("e", "default", 9, 0),
+        ];
+        assert_eq!(place(&jobs[2], &jobs), "It is the first in Queue default.");
+        assert_eq!(
+            place(&jobs[0], &jobs),
+            "Before it in Queue default: 3 runs of 1 Job."
+        );
+        assert_eq!(
+            place(&jobs[1], &jobs),
+            "Before it in Queue default: 5 runs of 2 Jobs."
+        );
     }
 }
