@@ -77,6 +77,7 @@ impl Abandoned {
 // by the variable, as Unix finds them; on Windows the job of the task tells, see `platform::windows::survivors`
 #[cfg(all(test, unix))]
 mod tests {
+    #![allow(clippy::unwrap_used)] // a test, though of Unix alone
     use super::*;
     use crate::journal::{Entry, VERSION};
     use api::task::TaskPhase;
