@@ -112,7 +112,8 @@ impl Host {
         let _ = service.delete(); // it may be on its way already
         drop(service);
         while Service::open(NAME).unwrap().is_some() {
-            #[allow(clippy::disallowed_methods)] // the manager lets go of it when it is done with its process
+            // the manager lets go of it when it is done with its process
+            #[allow(clippy::disallowed_methods)]
             std::thread::sleep(Duration::from_millis(20));
         }
     }
