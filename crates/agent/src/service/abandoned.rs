@@ -111,6 +111,9 @@ mod tests {
             .env("PROW_TASK_UID", &uid)
             .spawn()
             .unwrap();
+        while platform::survivors(&uid, None).is_empty() {
+            std::thread::yield_now(); // for a moment after its start a process has no environment yet
+        }
         let abandoned = Abandoned::default();
         let left = abandoned.left();
         abandoned.consider(&uid, &ended("Timeout"));

@@ -55,8 +55,8 @@ struct Wanted {
 enum Heard {
     #[default]
     Nothing,
-    /// It has this phase.
-    Phase(TaskPhase),
+    /// It has this phase, after so many restarts of the host.
+    Phase(TaskPhase, i32),
     /// The Task has ended there, or is gone.
     Over,
 }
@@ -89,16 +89,17 @@ impl Reporter {
         self.wanted.send_modify(|wanted| wanted.status = Some(status));
     }
 
-    /// The status so far, at once; returns when the server has its phase, with false where the Task has ended there or is gone.
+    /// The status so far, at once; returns when the server has its phase and count of restarts, with false where the Task has ended there or is gone.
     pub async fn confirm(&mut self, status: TaskStatus) -> bool {
-        let phase = status.phase;
+        // the phase alone may be that of an earlier restart
+        let all = Heard::Phase(status.phase, status.reboots);
         self.wanted.send_modify(|wanted| {
             wanted.status = Some(status);
             wanted.now = true;
         });
         let heard = self
             .heard
-            .wait_for(|heard| *heard == Heard::Phase(phase) || *heard == Heard::Over);
+            .wait_for(|heard| *heard == all || *heard == Heard::Over);
         heard.await.is_ok_and(|heard| *heard != Heard::Over)
     }
 
@@ -148,7 +149,7 @@ impl Line {
                 match self.send(status.clone()).await {
                     Ok(Sent::Acknowledged) if end => return Some(Told::Acknowledged),
                     Ok(Sent::Acknowledged) => {
-                        self.hear.send_replace(Heard::Phase(self.phase));
+                        self.hear.send_replace(Heard::Phase(self.phase, status.reboots));
                         break;
                     }
                     Ok(Sent::Ended | Sent::Gone) if !end => {
