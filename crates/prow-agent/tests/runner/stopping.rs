@@ -97,13 +97,8 @@ async fn a_step_may_choose_its_signal() {
             .until("it is ready", |r| r.log("main").contains("ready"))
             .await;
         running.stop("Cancelled", 60, false).await;
-        assert!(
-            running
-                .finished()
-                .await
-                .log("main")
-                .contains(&format!("got {name}"))
-        );
+        let log = running.finished().await.log("main");
+        assert!(log.contains(&format!("got {name}")), "{signal}: {log}");
     }
 }
 
