@@ -1,6 +1,6 @@
 //! What steps leave behind. Each test runs twice: with a control group, where the host lets us make one, and without.
 
-use crate::rig::{PROBE, Rig, Running, living, pids, steps};
+use crate::rig::{PROBE, Rig, have, living, pids, steps};
 use agent::platform;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -14,20 +14,6 @@ fn both_ways(main: Json) -> [(Rig, String); 2] {
         let file = checkpoint.join("pids").display().to_string();
         (rig, file)
     })
-}
-
-async fn started(rig: Rig) -> Running {
-    let mut running = rig.start();
-    running.connect().await;
-    running
-}
-
-/// Waits until a file holds so many pids.
-async fn have(file: &str, count: usize) -> Vec<u32> {
-    while pids(file).len() < count {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    pids(file)
 }
 
 /// IO-01.
@@ -83,7 +69,7 @@ async fn a_cancelled_tree_of_three_levels_has_no_survivor() {
     for (rig, file) in
         both_ways(json!([{"name": "main", "script": format!("{PROBE} tree 3 $PROW_CHECKPOINT/pids; true")}]))
     {
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         have(&file, 3).await;
         running.stop("Cancelled", 5, false).await;
         let done = running.finished().await;
@@ -102,7 +88,7 @@ async fn a_chain_of_short_lived_processes_does_not_run_away() {
     for round in 0..rounds {
         let script = format!("env -i {PROBE} relay 100000 $PROW_CHECKPOINT/pids; echo begun; sleep 900");
         for (rig, file) in both_ways(json!([{"name": "main", "script": script}])) {
-            let mut running = started(rig).await;
+            let mut running = rig.attended().await;
             running
                 .until("it has begun", |r| r.log("main").contains("begun"))
                 .await;
@@ -122,7 +108,7 @@ async fn steps_die_with_their_runner_and_the_agent_ends_the_rest() {
     for (rig, file) in
         both_ways(json!([{"name": "main", "script": format!("{PROBE} tree 3 $PROW_CHECKPOINT/pids; true")}]))
     {
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         have(&file, 3).await;
         running.kill().await;
         let (uid, containment) = (running.rig.dir.uid(), running.containment());

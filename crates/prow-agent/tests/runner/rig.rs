@@ -115,11 +115,16 @@ impl Rig {
         }
     }
 
-    /// Runs to the end with an agent.
-    pub async fn run(self) -> Finished {
+    /// Starts the runner with an agent.
+    pub async fn attended(self) -> Running {
         let mut running = self.start();
         running.connect().await;
-        running.finished().await
+        running
+    }
+
+    /// Runs to the end with an agent.
+    pub async fn run(self) -> Finished {
+        self.attended().await.finished().await
     }
 }
 
@@ -364,4 +369,12 @@ pub fn living(path: &str) -> Vec<u32> {
         .into_iter()
         .filter(|pid| platform::created(*pid).is_some())
         .collect()
+}
+
+/// Waits until a file holds so many pids.
+pub async fn have(file: &str, count: usize) -> Vec<u32> {
+    while pids(file).len() < count {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    pids(file)
 }

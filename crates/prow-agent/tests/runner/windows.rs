@@ -1,6 +1,6 @@
 //! What a runner promises on Windows, with programs as steps: trees, exit codes, stops, output, arguments.
 
-use crate::rig::{Rig, Running, living, pids, probe, probe_step, steps};
+use crate::rig::{Rig, have, living, pids, probe, probe_step, steps};
 use agent::platform;
 use serde_json::{Value as Json, json};
 use std::time::Duration;
@@ -22,20 +22,6 @@ fn with_pids(main: Json) -> (Rig, String) {
 }
 
 const PIDS: &str = r"$(PROW_CHECKPOINT)\pids";
-
-async fn started(rig: Rig) -> Running {
-    let mut running = rig.start();
-    running.connect().await;
-    running
-}
-
-/// Waits until a file holds so many pids.
-async fn have(file: &str, count: usize) -> Vec<u32> {
-    while pids(file).len() < count {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-    pids(file)
-}
 
 /// EC-05.
 #[tokio::test]
@@ -82,7 +68,7 @@ async fn arguments_arrive_exactly() {
 async fn a_cancelled_tree_of_three_levels_has_no_survivor() {
     for round in 0..rounds(3) {
         let (rig, file) = with_pids(json!([probe_step("main", &["tree", "3", PIDS])]));
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         have(&file, 3).await;
         running.stop("Cancelled", 0, false).await;
         let done = running.finished().await;
@@ -95,7 +81,7 @@ async fn a_cancelled_tree_of_three_levels_has_no_survivor() {
 #[tokio::test]
 async fn steps_die_with_their_runner() {
     let (rig, file) = with_pids(json!([probe_step("main", &["tree", "3", PIDS])]));
-    let mut running = started(rig).await;
+    let mut running = rig.attended().await;
     have(&file, 3).await;
     running.kill().await;
     let (uid, containment) = (running.rig.dir.uid(), running.containment());
@@ -124,7 +110,7 @@ async fn what_broke_away_outlives_the_step_only_where_it_may() {
         let mut main = probe_step("main", &["leave", PIDS, "0", "--apart"]);
         main["allowDetached"] = json!(allowed);
         let (rig, file) = with_pids(json!([main, probe_step("look", &["sleep", "900"])]));
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         running
             .until("the second step runs", |r| r.status().steps.len() > 1)
             .await;
@@ -160,7 +146,7 @@ async fn a_step_that_cleans_up_at_ctrl_c_gets_the_time_to() {
     let cleaned = folder.path().join("cleaned");
     let mut main = probe_step("main", &["on-end", "300", cleaned.to_str().unwrap()]);
     main["stopSignal"] = json!("CtrlC");
-    let mut running = started(steps(json!([main]), json!({}))).await;
+    let mut running = steps(json!([main]), json!({})).attended().await;
     running
         .until("it is ready", |r| r.log("main").contains("ready"))
         .await;
@@ -183,7 +169,7 @@ async fn a_step_that_ignores_the_signal_is_ended() {
         let mut main = probe_step("main", &["ignore", PIDS]);
         main["stopSignal"] = json!(signal);
         let (rig, file) = with_pids(json!([main]));
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         have(&file, 1).await;
         running.stop("Cancelled", 1, false).await;
         let done = running.finished().await;
@@ -295,7 +281,7 @@ async fn limits_that_cannot_be_set_keep_the_step_from_starting() {
 async fn a_chain_is_cut_by_a_cancel() {
     for round in 0..rounds(3) {
         let (rig, file) = with_pids(json!([probe_step("main", &["relay", "100000", PIDS, "--stay"])]));
-        let mut running = started(rig).await;
+        let mut running = rig.attended().await;
         have(&file, 5).await;
         running.stop("Cancelled", 0, false).await;
         let done = running.finished().await;
