@@ -8,11 +8,14 @@ use api::{Task, task::TaskPhase};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::Output,
     time::Duration,
 };
 use tempfile::TempDir;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::{
+    process::Command,
+    sync::{Mutex, MutexGuard},
+};
 use win32::service::{Service, State, Status};
 
 const NAME: &str = "prow-agent";
@@ -65,9 +68,8 @@ impl Host {
     async fn run(&self, program: &Path, command: &str, args: &[&str]) -> Output {
         let mut run = Command::new(program);
         run.arg(command).arg("--data-dir").arg(self.data()).args(args);
-        tokio::task::spawn_blocking(move || run.output().unwrap())
-            .await
-            .unwrap()
+        let done = run.kill_on_drop(true).output();
+        guarded(&format!("{command} does not end"), done).await.unwrap()
     }
 
     async fn agent(&self, command: &str, args: &[&str]) -> Output {
@@ -111,8 +113,13 @@ impl Host {
         let _ = service.wait_for(State::Stopped, HANG);
         let _ = service.delete(); // it may be on its way already
         drop(service);
+        let hung = std::time::Instant::now() + HANG;
         while Service::open(NAME).unwrap().is_some() {
             // the manager lets go of it when it is done with its process
+            if std::time::Instant::now() > hung {
+                eprintln!("the service manager does not let go of {NAME}");
+                return;
+            }
             #[allow(clippy::disallowed_methods)]
             std::thread::sleep(Duration::from_millis(20));
         }
