@@ -8,13 +8,18 @@ say() { printf '\n== %s\n' "$*"; }
 
 # Installs Debian packages that are missing, or says which ones are.
 need() { # need PROGRAM PACKAGE
-    command -v "$1" >/dev/null && return
+    command -v "$1" >/dev/null || install_package "$2" "$1"
+}
+
+# The list of packages is fetched first: one as old as the machine's image may name releases that are too old for us.
+install_package() { # install_package PACKAGE PROGRAM
     if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-        say "installing $2 (for $1)"
-        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$2" >/dev/null ||
-            { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$2" >/dev/null; }
+        say "installing $1 (for $2)"
+        [ -n "${packages_listed:-}" ] || apt-get update -qq
+        packages_listed=yes
+        DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "$1" >/dev/null
     else
-        echo "$1 is missing: install it (on Debian: apt-get install $2) and try again" >&2
+        echo "$2 is missing: install it (on Debian: apt-get install $1) and try again" >&2
         exit 1
     fi
 }

@@ -14,10 +14,16 @@ need_windows_tools() {
     if rustc --print target-libdir --target "$windows_target" 2>/dev/null | xargs -r test -d; then
         windows_rust=installed
     else
-        [ -x /usr/bin/rustc ] || need no-such-program-debian-rustc rustc-web
-        [ -x /usr/bin/cargo ] || need no-such-program-debian-cargo cargo-web
-        [ -x /usr/bin/cargo-clippy ] || need no-such-program-debian-clippy rust-web-clippy
-        [ -d /usr/lib/rustlib/src/rust/library ] || need no-such-program-rust-src rust-web-src
+        local wanted found
+        wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+        found=$(/usr/bin/rustc --version 2>/dev/null | cut -d' ' -f2) || true
+        [ -x /usr/bin/cargo-clippy ] && [ -d /usr/lib/rustlib/src/rust/library ] || found=0
+        if [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -1)" != "$wanted" ]; then
+            local package
+            for package in rustc-web cargo-web rust-web-src rust-web-clippy; do
+                install_package "$package" "Rust $wanted or newer with the sources of its library"
+            done
+        fi
         windows_rust=debian
     fi
 }
