@@ -2,8 +2,8 @@
 
 import zipfile
 
-from conftest import PATIENCE
-from windows_host import SCRATCH, admin, host, kubectl, namespace, prow, server, windows  # noqa: F401 the fixtures
+from tools import PATIENCE
+from windows_host import SCRATCH
 
 CANARY = "canary-7f3a-in-the-mine"
 SERVICING = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending"

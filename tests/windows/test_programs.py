@@ -7,8 +7,8 @@ import subprocess
 import uuid
 
 import pytest
-from conftest import PATIENCE, ROOT, Tool
-from windows_host import SCRATCH, admin, host, server, windows  # noqa: F401 the fixtures
+from tools import PATIENCE, ROOT, Tool
+from windows_host import SCRATCH
 
 PROW = r"P:\bin\prow.exe"
 
@@ -61,10 +61,14 @@ class Dev:
         self.process.wait(PATIENCE)
 
 
+def of(folder):
+    """Whether a command line is that of an agent, not of a runner, of a folder."""
+    return lambda words: b"run" in words and any(folder.name.encode() in word for word in words)
+
+
 def agents(windows, folder):
-    """Pids of the agents, not the runners, of a folder."""
-    lines = {pid: open(f"/proc/{pid}/cmdline", "rb").read().split(b"\0") for pid in windows.processes("prow-agent.exe")}
-    return [pid for pid, line in lines.items() if b"run" in line and any(folder.name.encode() in word for word in line)]
+    """Pids of the agents of a folder."""
+    return [pid for pid, words in windows.processes("prow-agent.exe").items() if of(folder)(words)]
 
 
 def test_dev_runs_jobs_and_takes_its_agent_over_after_a_crash(windows, folder):
@@ -86,3 +90,4 @@ def test_dev_runs_jobs_and_takes_its_agent_over_after_a_crash(windows, folder):
         dev.kill()
         for pid in agents(windows, folder):
             os.kill(pid, signal.SIGKILL)
+        windows.ended("prow-agent.exe", of(folder))

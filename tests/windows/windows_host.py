@@ -3,14 +3,14 @@ prefix has two drives, its own C: and the scratch folder P:."""
 
 import os
 import pathlib
-import shutil
+import select
 import signal
 import subprocess
 import sys
+import time
 import uuid
 
-import pytest
-from conftest import BIN, PATIENCE, ROOT, Tool
+from tools import BIN, PATIENCE, ROOT
 
 WINE = ROOT / "target" / "wine"
 SCRATCH = WINE / "scratch"
@@ -59,9 +59,9 @@ class Windows:
     def agent(self, *args, ok=True) -> str:
         return self.run(r"P:\bin\prow-agent.exe", *args, ok=ok)
 
-    def processes(self, program: str) -> list[int]:
-        """Pids, as Linux counts them, of the living processes of a program in this prefix."""
-        found = []
+    def processes(self, program: str) -> dict[int, list[bytes]]:
+        """Pids, as Linux counts them, of the living processes of a program in this prefix, with their command lines."""
+        found = {}
         for process in pathlib.Path("/proc").iterdir():
             if not process.name.isdigit():
                 continue
@@ -71,28 +71,23 @@ class Windows:
             except OSError:
                 continue
             if prefix and any(word.lower().endswith(program.lower().encode()) for word in words[:2]):
-                found.append(int(process.name))
+                found[int(process.name)] = words
         return found
 
-
-@pytest.fixture(scope="session")
-def windows():
-    if not (WINE / "ready").exists():
-        pytest.fail("there is no Wine prefix: run make test-windows first")
-    return Windows()
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("server")
-    server = Server(folder)
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def admin(server):
-    return Tool(shutil.which("kubectl"), server, "default", server.folder)
+    def ended(self, program: str, of=lambda words: True):
+        """Waits until the processes of a program have ended; those whose command line does not count are left out."""
+        hung = time.monotonic() + PATIENCE
+        while left := {pid: words for pid, words in self.processes(program).items() if of(words)}:
+            for pid in left:
+                try:
+                    process = os.pidfd_open(pid)
+                except ProcessLookupError:
+                    continue
+                try:
+                    ready, _, _ = select.select([process], [], [], max(0, hung - time.monotonic()))
+                finally:
+                    os.close(process)
+                assert ready, f"still there: {left}"
 
 
 class Host:
@@ -123,37 +118,3 @@ class Host:
 
     def text(self) -> str:
         return self.log.read_text(errors="replace")
-
-
-@pytest.fixture(scope="session")
-def host(server, admin, windows):
-    admin("patch", "target", "all", "--type=merge", "-p", '{"spec": {"access": [{"namespaceSelector": {}}]}}')
-    prow = Tool(BIN / "prow", server, "default", server.folder)
-    token = prow("node", "token", "create", "--label", "role=windows").strip()
-    host = Host(windows, server, "win-1", token)
-    try:
-        admin("wait", "nodes.prow.windows", host.name, "--for=create", f"--timeout={PATIENCE}s")
-        admin("wait", "nodes.prow.windows", host.name, "--for=condition=Ready", f"--timeout={PATIENCE}s")
-        yield host
-    finally:
-        host.kill()
-    assert windows.processes("prow-agent.exe") == [], "a runner is left"
-    shutil.rmtree(SCRATCH / host.folder, ignore_errors=True)
-
-
-@pytest.fixture
-def namespace(admin):
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    admin("create", "namespace", name)
-    yield name
-    admin("delete", "namespace", name, "--wait=false")
-
-
-@pytest.fixture
-def kubectl(server, host, namespace, tmp_path):
-    return Tool(shutil.which("kubectl"), server, namespace, tmp_path)
-
-
-@pytest.fixture
-def prow(server, host, namespace, tmp_path):
-    return Tool(BIN / "prow", server, namespace, tmp_path)
