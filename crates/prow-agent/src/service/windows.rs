@@ -149,6 +149,7 @@ impl Manager {
     /// Stops it, and waits until it has; runners go on.
     pub fn stop(&self) -> anyhow::Result<()> {
         let service = managed()?;
+        service.wait_for_start(PATIENCE)?;
         service.stop().context("the service cannot be stopped")?;
         settled(&service, State::Stopped)
     }

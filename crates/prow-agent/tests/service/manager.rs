@@ -109,6 +109,7 @@ impl Host {
         let Some(service) = Service::open_to_manage(NAME).unwrap() else {
             return;
         };
+        let _ = service.wait_for_start(HANG);
         let _ = service.stop();
         let _ = service.wait_for(State::Stopped, HANG);
         let _ = service.delete(); // it may be on its way already
@@ -250,6 +251,7 @@ async fn a_host_that_goes_down_ends_what_runs_and_the_result_is_on_disk_first() 
             .any(|entry| entry.record == agent::journal::AgentRecord::ShutdownSeen)
     );
     service().start().unwrap();
+    becomes(State::Running).await;
     let ended = server.until(&task, has_ended).await;
     assert_eq!(ended.status.unwrap().reason, "Interrupted");
 }

@@ -260,10 +260,19 @@ impl Service {
 
     /// Waits until it is in a state; its status then, or as it is when the time is over.
     pub fn wait_for(&self, state: State, limit: Duration) -> Result<Status> {
+        self.wait(|now| now == state, limit)
+    }
+
+    /// Waits until a start that is under way is over, for it takes no controls before; its status then, or when the time is over.
+    pub fn wait_for_start(&self, limit: Duration) -> Result<Status> {
+        self.wait(|now| now != State::Starting, limit)
+    }
+
+    fn wait(&self, done: impl Fn(State) -> bool, limit: Duration) -> Result<Status> {
         let end = Instant::now() + limit;
         loop {
             let status = self.status()?;
-            if status.state == state || Instant::now() >= end {
+            if done(status.state) || Instant::now() >= end {
                 return Ok(status);
             }
             #[allow(clippy::disallowed_methods)] // being told needs an alertable thread: looking is simpler
