@@ -1,4 +1,4 @@
-"""One server and one Windows host for all modules: a fixture that a module imports is made once more for it."""
+"""A server and a Windows host for each module: what one leaves on its host, such as a restart that is due, is not there for the next."""
 
 import shutil
 import uuid
@@ -15,7 +15,7 @@ def windows():
     return Windows()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("server")
     server = Server(folder)
@@ -23,12 +23,12 @@ def server(tmp_path_factory):
     server.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(server):
     return Tool(shutil.which("kubectl"), server, "default", server.folder)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def host(server, admin, windows):
     admin("patch", "target", "all", "--type=merge", "-p", '{"spec": {"access": [{"namespaceSelector": {}}]}}')
     prow = Tool(BIN / "prow", server, "default", server.folder)
