@@ -17,7 +17,9 @@ def apply(kubectl, job, name, **spec):
 
 def finished(kubectl, name):
     kubectl("wait", f"job.prow.windows/{name}", "--for=condition=Finished", "--timeout=90s")
-    [task] = kubectl.json("get", "tasks.prow.windows", "--field-selector", f"spec.jobRef.name={name}")["items"]
+    tasks = kubectl.json("get", "tasks.prow.windows", "--field-selector", f"spec.jobRef.name={name}")["items"]
+    assert len(tasks) == 1, json.dumps(tasks)
+    [task] = tasks
     return task["status"]
 
 
